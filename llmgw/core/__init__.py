@@ -1,0 +1,1 @@
+"""Decisions: values and pure functions; no await, clock, socket or logger."""

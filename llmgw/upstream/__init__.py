@@ -1,0 +1,1 @@
+"""The only way out: probes, listings, scrapes and the inference path."""

@@ -1,0 +1,1 @@
+"""The aiohttp server: handlers, writers towards the client, admin pages."""
