@@ -1,0 +1,31 @@
+"""The house rules that a machine can hold: module sizes, who starts tasks, no escapes in core."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted((ROOT / "llmgw").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_is_one_idea_in_at_most_300_lines_and_says_which(path):
+    text = path.read_text()
+
+    assert len(text.splitlines()) <= 300
+    assert text.startswith('"""')
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_supervisor_starts_tasks(path):
+    starts = re.search(r"\b(create_task|ensure_future)\(", path.read_text())
+
+    assert path.name == "tasks.py" or not starts
+
+
+@pytest.mark.parametrize(
+    "path", [one for one in MODULES if "core" in one.parts], ids=lambda path: path.name
+)
+def test_core_has_no_escape_hatches(path):
+    assert not re.search(r"# noqa|type: ignore|pragma: no cover", path.read_text())
