@@ -1,4 +1,4 @@
-"""The floors of the house: an import points down or stays in its package, and never in a circle."""
+"""The floors of the house: an import points down or stays in its package, never in a circle."""
 
 import ast
 from pathlib import Path
