@@ -119,8 +119,8 @@ class Downstream(Protocol):
     def write(self, data: bytes) -> None:
         """Body bytes; framing kept whole, so that another write or the end can always follow."""
 
-    def finish(self) -> None:
-        """End the body cleanly."""
+    def finish(self, *, close: bool = False) -> None:
+        """End the body cleanly; with `close` the connection ends with it."""
 
     def cut(self) -> None:
         """End the body without its last chunk and close the connection."""
