@@ -5,43 +5,14 @@ by the daemon; tests hand in fakes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from llmgw.core.config import Upstream
 from llmgw.core.errors import UpstreamError
+from llmgw.core.http import ResponseHead as ResponseHead
+from llmgw.core.http import Sink as Sink
+from llmgw.core.http import UpstreamRequest as UpstreamRequest
 from llmgw.core.types import Headers
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
-    """One HTTP request to an upstream; `target` stands behind the upstream's path prefix."""
-
-    method: str
-    target: str  # path and query, starts with "/"
-    headers: Headers  # complete but for `host` and `content-length`, which the connection adds
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseHead:
-    status: int
-    headers: Headers
-    length: int | None = None  # the declared body length in bytes; None: chunked or until EOF
-
-    def header(self, name: str) -> str | None:
-        """The first line of that (lower-case) name."""
-        return next((value for key, value in self.headers if key == name), None)
-
-
-class Sink(Protocol):
-    """Where an exchange pushes its body once it has been spliced; called from the event loop."""
-
-    def feed(self, data: bytes) -> None:
-        """Body bytes of one read, framing removed, never empty."""
-
-    def end(self, fault: UpstreamError | None) -> None:
-        """The body ended: whole by its framing (None) or not. Called once, and last."""
 
 
 class Exchange(Protocol):
