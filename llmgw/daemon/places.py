@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from llmgw.config_file import state_folder
+from llmgw.config_file.rendering import LOADED_FILE
+
 SYSTEM_RUNTIME = Path("/run/llmgw")
 
 
@@ -37,9 +40,14 @@ class Places:
         return self.runtime / "reload.json"
 
     @property
+    def upgrade(self) -> Path:
+        """Why the last upgrade failed; absent when it did not."""
+        return self.runtime / "upgrade.failed"
+
+    @property
     def loaded(self) -> Path:
         """The configuration that the gateway runs on, without secrets."""
-        return self.runtime / "loaded.toml"
+        return self.runtime / LOADED_FILE
 
     @property
     def control(self) -> Path:
@@ -47,7 +55,7 @@ class Places:
 
 
 def find_places(environment: Mapping[str, str]) -> Places:
-    state = _state(environment)
+    state = state_folder(environment)
     runtime = environment.get("RUNTIME_DIRECTORY")
     return Places(state, _first(runtime) if runtime else state / "run")
 
@@ -82,13 +90,6 @@ def _writable(key: str, folder: Path, mode: int) -> None:
         raise PlaceUnusable(key, folder, error.strerror or type(error).__name__) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PlaceUnusable(key, folder, "permission denied")
-
-
-def _state(environment: Mapping[str, str]) -> Path:
-    if given := environment.get("STATE_DIRECTORY"):
-        return _first(given)
-    home = environment.get("HOME") or str(Path.home())
-    return Path(home) / ".local" / "state" / "llmgw"
 
 
 def _first(folders: str) -> Path:
