@@ -1,0 +1,60 @@
+# Putting the program on a machine: `make install PREFIX=/opt`, as root; DESTDIR for packagers.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= /etc/systemd/system
+SYSUSERSDIR ?= /etc/sysusers.d
+# The interpreter that the service runs: a system one, for ProtectHome= hides home folders.
+SYSTEM_PYTHON ?= /usr/bin/python3
+# A folder of wheels made by `make wheels`: with it nothing is fetched.
+WHEELS ?=
+
+LIBDIR = $(DESTDIR)$(PREFIX)/lib/llmgw
+PIP = $(LIBDIR)/bin/python -m pip --disable-pip-version-check -q
+UNITS = llmgw.service llmgw.socket
+SUITABLE = import sys; sys.exit(sys.version_info < (3, 11) or \
+	sys.base_prefix.startswith(("/home/", "/root/", "/run/user/")))
+
+.PHONY: install install-program install-units install-config uninstall wheels system
+
+install: install-program install-units install-config ## program, units and a configuration, below PREFIX and DESTDIR
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
+	  systemd-sysusers $(SYSUSERSDIR)/llmgw.conf && systemctl daemon-reload; fi
+
+install-program:
+	@$(SYSTEM_PYTHON) -c '$(SUITABLE)' || { echo >&2 "install: SYSTEM_PYTHON=$(SYSTEM_PYTHON) \
+	must be Python 3.11 or later, outside of home folders"; exit 1; }
+	@$(SYSTEM_PYTHON) -c 'import ensurepip' || { echo >&2 "install: $(SYSTEM_PYTHON) lacks venv: \
+	apt-get install python3-venv"; exit 1; }
+	$(SYSTEM_PYTHON) -m venv $(LIBDIR)
+ifeq ($(WHEELS),)
+	$(PIP) install --upgrade -c constraints.txt .
+else
+	$(PIP) install --upgrade --no-index --find-links $(WHEELS) llmgw
+	$(PIP) install --force-reinstall --no-deps --no-index --find-links $(WHEELS) llmgw
+endif
+	sed -i '1s|^#!$(DESTDIR)|#!|' $(LIBDIR)/bin/llmgw
+	install -d $(DESTDIR)$(PREFIX)/bin
+	ln -sfn $(PREFIX)/lib/llmgw/bin/llmgw $(DESTDIR)$(PREFIX)/bin/llmgw
+
+install-units:
+	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSUSERSDIR)
+	for unit in $(UNITS); do \
+	  sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' systemd/$$unit \
+	    > $(DESTDIR)$(UNITDIR)/$$unit && chmod 644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
+	install -m 644 systemd/llmgw.sysusers $(DESTDIR)$(SYSUSERSDIR)/llmgw.conf
+
+install-config:
+	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/llmgw
+	[ -e $(DESTDIR)$(SYSCONFDIR)/llmgw/llmgw.toml ] || \
+	  install -m 644 etc/llmgw.toml $(DESTDIR)$(SYSCONFDIR)/llmgw/llmgw.toml
+
+uninstall: ## take program and units away again; the configuration stays
+	rm -rf $(LIBDIR)
+	rm -f $(DESTDIR)$(PREFIX)/bin/llmgw $(DESTDIR)$(SYSUSERSDIR)/llmgw.conf
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
+
+wheels: ## the program and all it needs as wheels in build/wheels, for an install without a network
+	$(SYSTEM_PYTHON) -m pip --disable-pip-version-check -q wheel -c constraints.txt -w build/wheels .
+
+system: $(STAMP) ## the units on a real systemd (needs root; Debian: systemd dbus python3-venv)
+	$(BIN)/pytest -m system tests/system
