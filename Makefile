@@ -1,0 +1,65 @@
+# Everything that a developer or a packager calls. `make help` lists it.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types coverage mutants stress smoke precommit hooks cases bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: $(STAMP) ## two simulated nodes, a gateway, and a failover to watch
+	$(BIN)/llmgw demo
+
+test: $(STAMP) ## the test suite
+	$(BIN)/pytest
+
+check: $(STAMP) lint types coverage ## format, lint, types, tests, and whole branch coverage of core
+
+format: $(STAMP) ## write the format that `lint` asks for
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+coverage: $(STAMP)
+	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage report --include='llmgw/core/*' --fail-under=100 --show-missing --skip-covered
+
+mutants: $(STAMP) ## each known mistake, put into a copy, must fail the suite
+	$(BIN)/python tests/mutants/run.py
+
+stress: $(STAMP) ## core, runtime and web in random order, five times, with asyncio's debug mode
+	for seed in 1 2 3 4 5; do \
+	  PYTHONASYNCIODEBUG=1 $(BIN)/pytest -p randomly -p no:cacheprovider -p 'no:cov' --randomly-seed=$$seed \
+	    tests/core tests/runtime tests/web || exit 1; done
+
+smoke: $(STAMP) ## the installed program, two simulated nodes: the first rejects, the second serves
+	$(BIN)/python tests/system/smoke.py
+
+precommit: $(STAMP) ## format, lint, types and the tests of what changed
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pytest tests/core tests/test_layering.py tests/test_files.py tests/test_contract.py
+
+hooks: ## run `make precommit` before each commit
+	printf '#!/bin/sh\nexec make -s precommit\n' > .git/hooks/pre-commit
+	chmod +x .git/hooks/pre-commit
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+
+-include mk/*.mk

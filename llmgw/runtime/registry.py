@@ -1,0 +1,220 @@
+"""The sole holder of the live fleet: events go in, values that never change come out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from llmgw.core import discovery, health
+from llmgw.core.config import BaseUrl, Config, Node, Upstream
+from llmgw.core.discovery import Listed, ListingFailed, ModelDiscovery
+from llmgw.core.fleet import EngineLoad, Fleet, Gpu, UpstreamState
+from llmgw.core.health import HealthEvent, NodeHealth
+from llmgw.core.types import UpstreamName
+
+Clock = Callable[[], float]
+Leave = Callable[[], None]
+Remove = Callable[[], None]
+Place = tuple[UpstreamName, BaseUrl]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthStep:
+    """What one event made of a node's health."""
+
+    before: NodeHealth
+    after: NodeHealth
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryStep:
+    """What one event made of an upstream's list; `upstream` as it is configured now."""
+
+    upstream: Upstream
+    before: ModelDiscovery
+    after: ModelDiscovery
+
+
+@dataclass(eq=False, slots=True)
+class _Entry:
+    """One upstream's live state; stays the same object over a reload that keeps its URL."""
+
+    state: UpstreamState
+    in_flight: int = 0
+    watchers: dict[object, Callable[[], None]] = field(default_factory=dict)
+
+    def leave(self) -> None:
+        self.in_flight -= 1
+
+
+class Registry:
+    """Live state of every upstream.
+
+    Methods take the upstream as the caller's configuration knew it. An event for one that is
+    gone since, or whose URL changed, lands nowhere and answers None; one for a node that was
+    only renamed lands on it.
+    """
+
+    def __init__(self, config: Config, *, clock: Clock = time.monotonic) -> None:
+        self.clock = clock
+        self._config = config
+        self._version = 1
+        self._entries = {one.name: _Entry(UpstreamState(one)) for one in config.upstreams}
+        self._places = {_place(entry.state.upstream): entry for entry in self._entries.values()}
+        self._fleet: Fleet | None = None
+
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    @property
+    def version(self) -> int:
+        """That of the fleet, without making one."""
+        return self._version
+
+    def fleet(self) -> Fleet:
+        """One reading of all upstreams; the same value until something changed."""
+        if self._fleet is None:
+            states = {name: entry.state for name, entry in self._entries.items()}
+            self._fleet = Fleet(self._version, MappingProxyType(states))
+        return self._fleet
+
+    def state(self, upstream: Upstream) -> UpstreamState | None:
+        entry = self._places.get(_place(upstream))
+        return None if entry is None else entry.state
+
+    def health_event(self, upstream: Upstream, event: HealthEvent) -> HealthStep | None:
+        """Nodes only: an account is never probed, and its failures are its circuit's."""
+        entry = self._places.get(_place(upstream))
+        if entry is None or entry.state.is_account:
+            return None
+        before = entry.state.health
+        threshold = self._config.gateway.health_fail_threshold
+        after = health.advance(before, event, fail_threshold=threshold)
+        self._put(entry, replace(entry.state, health=after))
+        if after.is_unreachable and not before.is_unreachable:
+            _tell(entry)
+        return HealthStep(before, after)
+
+    def discovery_event(
+        self, upstream: Upstream, event: Listed | ListingFailed
+    ) -> DiscoveryStep | None:
+        entry = self._places.get(_place(upstream))
+        if entry is None:
+            return None
+        before = entry.state.discovery
+        after = discovery.advance(
+            before,
+            event,
+            fail_threshold=self._config.gateway.health_fail_threshold,
+            is_account=entry.state.is_account,
+        )
+        self._put(entry, replace(entry.state, discovery=after))
+        return DiscoveryStep(entry.state.upstream, before, after)
+
+    def set_load(
+        self, upstream: Upstream, load: EngineLoad | None, gpus: tuple[Gpu, ...] = ()
+    ) -> None:
+        """Replace what the engine's metrics said; None: unknown, our own counts must do."""
+        entry = self._places.get(_place(upstream))
+        if entry is not None:
+            self._put(entry, replace(entry.state, load=load, gpus=gpus))
+
+    def enter(self, upstream: Upstream) -> Leave:
+        """Count one attempt in; the caller calls the answer exactly once when it ends."""
+        entry = self._places.get(_place(upstream))
+        if entry is None:
+            return _nowhere
+        entry.in_flight += 1
+        return entry.leave  # of the entry, not of the name: a reload may come in between
+
+    def in_flight(self, upstream: Upstream) -> int:
+        entry = self._places.get(_place(upstream))
+        return 0 if entry is None else entry.in_flight
+
+    def on_unreachable(self, upstream: Upstream, callback: Callable[[], None]) -> Remove:
+        """Have `callback` called when the node turns dead by failures of the connection alone.
+
+        Attempts on it that have had no byte can only wait for TCP to give up.
+        """
+        entry = self._places.get(_place(upstream))
+        if entry is None:
+            return _nowhere
+        token = object()
+        entry.watchers[token] = callback
+        return lambda: _forget(entry, token)
+
+    def reload(self, config: Config) -> None:
+        """Take a new configuration; upstreams that stay keep their whole state."""
+        kept = _kept(self._entries, config)
+        entries = {
+            one.name: kept.get(one.name) or _Entry(UpstreamState(one)) for one in config.upstreams
+        }
+        for one in config.upstreams:
+            entry = entries[one.name]
+            entry.state = replace(entry.state, upstream=one)
+        alive = set(entries.values())
+        former = {place: entry for place, entry in self._places.items() if entry in alive}
+        self._places = former | {_place(one): entries[one.name] for one in config.upstreams}
+        self._entries = entries
+        self._config = config
+        self._version += 1
+        self._fleet = None
+
+    def _put(self, entry: _Entry, state: UpstreamState) -> None:
+        if state == entry.state:
+            return
+        threshold = self._config.gateway.request_overload_threshold
+        if _routed_by(state, threshold) != _routed_by(entry.state, threshold):
+            self._version += 1
+        entry.state = state
+        self._fleet = None
+
+
+def _place(upstream: Upstream) -> Place:
+    return upstream.name, upstream.url
+
+
+def _routed_by(state: UpstreamState, overload_threshold: int) -> tuple[object, ...]:
+    """What eligibility and the catalog look at. Load is not among it: it moves all the time,
+    and only the order of candidates asks for it, live.
+    """
+    seen, listed = state.health, state.discovery
+    overload = seen.overloaded_until(overload_threshold)
+    return seen.checked, seen.skip_until, overload, listed.state, listed.names, listed.max_lens
+
+
+def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamName, _Entry]:
+    """Which entry each upstream of the new configuration takes over.
+
+    The same name and URL first, then a node whose URL stayed under another name. An account is
+    more than its URL: two of them at one provider are two credentials, and list other models.
+    """
+    left = {_place(entry.state.upstream): entry for entry in entries.values()}
+    kept = {}
+    for one in config.upstreams:
+        entry = left.get(_place(one))
+        if entry is not None and isinstance(one, Node) is not entry.state.is_account:
+            kept[one.name] = left.pop(_place(one))
+    by_url = {url: entry for (_, url), entry in left.items() if not entry.state.is_account}
+    for node in config.nodes:
+        if node.name not in kept and node.url in by_url:
+            kept[node.name] = by_url.pop(node.url)
+    return kept
+
+
+def _tell(entry: _Entry) -> None:
+    watchers = tuple(entry.watchers.values())
+    entry.watchers.clear()
+    for callback in watchers:
+        callback()
+
+
+def _forget(entry: _Entry, token: object) -> None:
+    entry.watchers.pop(token, None)
+
+
+def _nowhere() -> None:
+    """For an upstream that is gone: there is nothing to undo."""

@@ -1,0 +1,146 @@
+"""After the first visible event: the upstream's bytes go to the client as they come.
+
+One object that the exchange pushes into and that the wheel looks at: no task, future, copy or
+lock for an event. It ends exactly once, with what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from llmgw.core.answers import keepalive
+from llmgw.core.config import StreamsConfig
+from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.tail import Tail
+from llmgw.core.types import Dialect
+from llmgw.runtime.ports import Downstream, Exchange
+from llmgw.runtime.wheel import Wheel
+
+LINGER = 1.0  # how long an upstream may hold its connection after the terminal event, seconds
+
+
+class ClientStalled(Exception):
+    """The client took nothing for `streams.client_stall`."""
+
+
+class Splice:
+    """Moves one stream's bytes and watches its silence, its client and its end."""
+
+    __slots__ = (
+        "_done",
+        "_downstream",
+        "_exchange",
+        "_finished_at",
+        "_keepalive",
+        "_limits",
+        "_tail",
+        "_wheel",
+        "heard_at",
+        "paused_at",
+        "told_at",
+    )
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        downstream: Downstream,
+        tail: Tail,
+        *,
+        dialect: Dialect,
+        limits: StreamsConfig,
+        wheel: Wheel,
+    ) -> None:
+        self._exchange = exchange
+        self._downstream = downstream
+        self._tail = tail
+        self._limits = limits
+        self._wheel = wheel
+        self._keepalive = keepalive(dialect)
+        self._done: asyncio.Future[UpstreamError | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._finished_at: float | None = None
+        self.heard_at = self.told_at = wheel.now  # the last bytes from, and to
+        self.paused_at: float | None = None
+
+    async def run(self, released: bytes) -> UpstreamError | None:
+        """Send what was withheld and all that follows; None when the body ended by its framing
+        or by its terminal event, else what ended it. Raises `ClientStalled`.
+        """
+        self._wheel.add(self)
+        self._downstream.on_pause(self._pause, self._resume)
+        self._take(released)
+        if self._downstream.paused:
+            self._pause()
+        if not self._done.done():
+            self._exchange.splice_to(self)
+        try:
+            return await self._done
+        finally:
+            self._let_go()
+
+    # --- the sink's side
+
+    def feed(self, data: bytes) -> None:
+        if self._finished_at is None:
+            self._take(data)
+
+    def end(self, fault: UpstreamError | None) -> None:
+        self._wheel.discard(self)
+        if not self._done.done():
+            self._done.set_result(fault)
+
+    # --- the wheel's side
+
+    def tick(self, now: float) -> None:
+        if self._finished_at is not None:
+            if now - self._finished_at >= LINGER:
+                self._abort()
+        elif self.paused_at is not None:
+            if now - self.paused_at >= self._limits.client_stall:
+                self._fail(ClientStalled())
+        elif now - self.heard_at >= self._limits.idle_timeout:
+            self._exchange.fail(UpstreamError(FaultKind.IDLE))
+        elif now - self.told_at >= self._limits.keepalive and self._tail.is_between_events():
+            self.told_at = now
+            self._downstream.write(self._keepalive)
+
+    # --- inside
+
+    def _take(self, data: bytes) -> None:
+        self.heard_at = self.told_at = self._wheel.now
+        self._tail.push(data)
+        self._downstream.write(data)
+        if self._tail.is_done_marker(data) and self._tail.is_between_events():
+            self._finish()
+
+    def _finish(self) -> None:
+        """The terminal event is out: the client need not wait for the upstream's socket."""
+        self._finished_at = self._wheel.now
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def _let_go(self) -> None:
+        """Whoever waited is served or gone; only a finished stream may linger on the wheel."""
+        if self._finished_at is None:
+            self._abort()
+
+    def _abort(self) -> None:
+        self._wheel.discard(self)
+        self._exchange.abort()
+
+    def _fail(self, error: Exception) -> None:
+        self._wheel.discard(self)
+        if not self._done.done():
+            self._done.set_exception(error)
+
+    def _pause(self) -> None:
+        if self.paused_at is None:
+            self.paused_at = self._wheel.now
+            self._exchange.pause()
+
+    def _resume(self) -> None:
+        if self.paused_at is not None:
+            self.paused_at = None
+            self.heard_at = self._wheel.now  # the silence was the client's
+            self._exchange.resume()
