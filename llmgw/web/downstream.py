@@ -1,0 +1,151 @@
+"""The client's side of one request, written straight to the server's transport.
+
+One `transport.write` for a whole answer, one for a head, one for each chunk. The server's own
+response machinery sees a response that has been sent already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import HttpVersion11, web
+
+from llmgw.core.types import Headers
+from llmgw.web.access import Ending
+from llmgw.web.head import CHUNKED, CLOSE, KEEP, date_line, header_lines, status_line
+
+if TYPE_CHECKING:
+    from llmgw.web.protocol import Connection
+
+LAST_CHUNK = b"0\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+NO_LENGTH = frozenset({204, 304})  # their answers have no body (RFC 9110, 6.4.1)
+
+
+class Sent(web.StreamResponse):
+    """A response that is on its way: nothing is left to do but to keep or close the connection."""
+
+    def __init__(self, *, keep: bool) -> None:
+        super().__init__()
+        self._keep_alive = keep  # else the connection would be closed after each answer
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        return None
+
+
+class HttpDownstream:
+    """Writes one answer; `own` are ready header lines that every answer to this request has."""
+
+    __slots__ = (
+        "_chunked",
+        "_connection",
+        "_ended",
+        "_head_only",
+        "_keep",
+        "_request",
+        "_speaks_1_1",
+        "bytes_sent",
+        "ending",
+        "own",
+        "status",
+    )
+
+    def __init__(self, connection: Connection, request: web.BaseRequest, own: bytes) -> None:
+        self._connection = connection
+        self._request = request
+        self._speaks_1_1 = request.version >= HttpVersion11
+        self._head_only = request.method == "HEAD"
+        self._keep = False
+        self._chunked = False
+        self._ended = False
+        self.own = own
+        self.status = 0
+        self.bytes_sent = 0
+        self.ending = Ending.WHOLE
+
+    @property
+    def committed(self) -> bool:
+        return self.status != 0
+
+    @property
+    def paused(self) -> bool:
+        return self._connection.writing_paused
+
+    @property
+    def sent(self) -> Sent:
+        """For the server loop, once the answer has ended."""
+        return Sent(keep=self._keep)
+
+    def on_pause(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._connection.on_pause(pause, resume)
+
+    async def drained(self) -> None:
+        await self._connection.drained()
+
+    def continue_reading(self) -> None:
+        """Ask a client that waits for it to send its body (RFC 9110, 10.1.1)."""
+        self._connection.write(CONTINUE)
+
+    def respond(self, status: int, headers: Headers, body: bytes) -> None:
+        keep = self._may_keep()
+        length = b"" if status in NO_LENGTH else b"content-length: %d\r\n" % len(body)
+        head = self._head(status, headers, keep, length)
+        if self._head_only or status in NO_LENGTH:
+            body = b""
+        self._begin(status, keep)
+        self._ended = True
+        self.bytes_sent = len(body)
+        self._connection.write(head + body)
+
+    def commit(self, status: int, headers: Headers) -> None:
+        keep = self._may_keep() and self._speaks_1_1
+        head = self._head(status, headers, keep, CHUNKED if self._speaks_1_1 else b"")
+        self._begin(status, keep)
+        self._chunked = self._speaks_1_1
+        self._connection.write(head)
+
+    def write(self, data: bytes) -> None:
+        if self._ended or self._head_only or not data:
+            return
+        self.bytes_sent += len(data)
+        self._connection.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def finish(self, *, close: bool = False) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._keep = self._keep and not close
+        if self._chunked and not self._head_only:
+            self._connection.write(LAST_CHUNK)
+
+    def cut(self) -> None:
+        """The connection ends when the handler returns, after what is buffered went out."""
+        if self._ended:
+            return
+        self._ended = True
+        self._keep = False
+        self.ending = Ending.CUT
+
+    def _begin(self, status: int, keep: bool) -> None:
+        self.status = status
+        self._keep = keep
+
+    def _may_keep(self) -> bool:
+        """A body that has not come whole would be taken for the next request."""
+        return (
+            self._request.keep_alive
+            and self._request.content.is_eof()
+            and not self._connection.is_leaving
+        )
+
+    def _head(self, status: int, headers: Headers, keep: bool, framing: bytes) -> bytes:
+        if not keep:
+            framing += CLOSE
+        elif not self._speaks_1_1:
+            framing += KEEP
+        lines = (status_line(status), header_lines(headers), self.own, date_line(), framing)
+        return b"".join((*lines, b"\r\n"))

@@ -1,0 +1,41 @@
+"""One request at the door, with the way back to its client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from llmgw.core.types import Dialect, Headers
+from llmgw.web.downstream import HttpDownstream
+
+
+@dataclass(slots=True, eq=False)
+class Incoming:
+    """What a handler is given; `key` and `model` are noted for the access log as they are known."""
+
+    request: web.BaseRequest
+    request_id: str
+    downstream: HttpDownstream
+    route: str = "unknown"
+    dialect: Dialect = Dialect.JSON
+    tail: str = ""  # what follows the path of a route that takes an id, percent-decoded
+    query: str = ""  # with its "?", or empty
+    key: str | None = None
+    model: str | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """The request's header lines in order: lower-case names, latin-1 values."""
+        return tuple(
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in self.request.raw_headers
+        )
+
+    def header(self, name: str) -> str | None:
+        return self.request.headers.get(name)
+
+
+Handler = Callable[[Incoming], Awaitable[web.StreamResponse | None]]
+"""Answers through `incoming.downstream`, or returns a response for aiohttp to send."""

@@ -1,0 +1,63 @@
+"""What the web floor asks of the gateway. The real one is `llmgw/runtime/gateway.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from llmgw.core.catalog import Catalog
+from llmgw.core.config import Config
+from llmgw.core.fleet import Fleet
+from llmgw.core.policy import KeyRing, Principal
+from llmgw.core.types import PoolName
+from llmgw.core.wire import Call
+from llmgw.runtime.ports import Downstream
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigStatus:
+    """Where the running configuration came from; `last_error` is that of a refused reload."""
+
+    loaded_at: float  # unix time
+    digest: str
+    last_error: str = ""
+
+
+class Registry(Protocol):
+    def fleet(self) -> Fleet: ...
+
+
+class Gateway(Protocol):
+    """One snapshot of everything is read per request: a reload replaces the values whole."""
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def keyring(self) -> KeyRing: ...
+
+    @property
+    def registry(self) -> Registry: ...
+
+    @property
+    def instance(self) -> str:
+        """The id that stands in `via`."""
+
+    @property
+    def ready(self) -> bool:
+        """Bound, migrated, and through the first listing round."""
+
+    @property
+    def draining(self) -> bool: ...
+
+    @property
+    def database_state(self) -> str: ...
+
+    @property
+    def config_status(self) -> ConfigStatus: ...
+
+    def new_request_id(self) -> str: ...
+
+    def catalog(self, pool: PoolName) -> Catalog: ...
+
+    async def serve(self, call: Call, principal: Principal, downstream: Downstream) -> None: ...
