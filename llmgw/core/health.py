@@ -11,6 +11,7 @@ from typing import assert_never
 
 SKIP_FOR = 10.0
 STREAK_FOR = 10.0
+NEVER = float("-inf")
 
 
 class Status(StrEnum):
@@ -56,24 +57,23 @@ class NodeHealth:
     checked: Status = Status.HEALTHY
     fails: int = 0
     connection_fails: int = 0  # how many of the last failures in a row were of the connection
+    is_unreachable: bool = False  # dead, and by failures of the connection alone
     streak: int = 0
-    streak_at: float = float("-inf")  # when the last answer of the streak came
-    skip_until: float = float("-inf")
-
-    @property
-    def is_unreachable(self) -> bool:
-        """Dead, and by failures of the connection alone."""
-        return self.checked is Status.DEAD and self.connection_fails >= self.fails
+    streak_at: float = NEVER  # when the last answer of the streak came
+    skip_until: float = NEVER
 
     def is_skipped(self, now: float) -> bool:
         return now < self.skip_until
 
     def status(self, now: float, *, overload_threshold: int) -> Status:
         """As routing sees it: a streak of answers >= 500 shows a healthy node as degraded."""
-        overloaded = self.streak >= overload_threshold and now < self.streak_at + STREAK_FOR
+        overloaded = now < self.overloaded_until(overload_threshold)
         if self.checked is Status.HEALTHY and overloaded:
             return Status.DEGRADED
         return self.checked
+
+    def overloaded_until(self, overload_threshold: int) -> float:
+        return self.streak_at + STREAK_FOR if self.streak >= overload_threshold else NEVER
 
     def changes_at(self, now: float) -> float:
         """The next moment at which time alone changes an answer of this value."""
@@ -84,23 +84,34 @@ class NodeHealth:
 def advance(before: NodeHealth, event: HealthEvent, *, fail_threshold: int) -> NodeHealth:
     match event:
         case Passed():
-            return replace(before, checked=Status.HEALTHY, fails=0, connection_fails=0)
-        case Failed(connection):
-            fails = before.fails + 1
             return replace(
-                before,
-                checked=_status_after(fails, fail_threshold),
-                fails=fails,
-                connection_fails=before.connection_fails + 1 if connection else 0,
+                before, checked=Status.HEALTHY, fails=0, connection_fails=0, is_unreachable=False
             )
+        case Failed(connection):
+            return _after_failure(before, connection, fail_threshold)
         case ConnectionLost(now):
             return replace(before, skip_until=now + SKIP_FOR)
         case Answered(status, now) if status >= 500:
             return replace(before, streak=before.streak + 1, streak_at=now)
         case Answered():
-            return replace(before, streak=0)
+            return replace(before, streak=0) if before.streak else before
         case _:
             assert_never(event)
+
+
+def _after_failure(before: NodeHealth, connection: bool, threshold: int) -> NodeHealth:
+    """The last `threshold` failures decide whether the node is unreachable, not all of them:
+    a node that first answered 503, or hung once, may lose its power afterwards.
+    """
+    fails = before.fails + 1
+    connection_fails = before.connection_fails + 1 if connection else 0
+    return replace(
+        before,
+        checked=_status_after(fails, threshold),
+        fails=fails,
+        connection_fails=connection_fails,
+        is_unreachable=connection_fails >= threshold,
+    )
 
 
 def _status_after(fails: int, threshold: int) -> Status:

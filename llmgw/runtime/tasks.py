@@ -41,7 +41,7 @@ class Supervisor:
         return tuple(sorted(task.get_name() for task in self._tasks))
 
     def spawn(self, name: str, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start one-off work. A failure is logged here and, for whoever awaits the task, raised."""
+        """Start one-off work. A failure is logged here, and raised for whoever awaits the task."""
         if self._stopped:
             coro.close()
             raise RuntimeError(f"task {name} came after the stop")
