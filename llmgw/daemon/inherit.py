@@ -92,4 +92,5 @@ def _listener(descriptor: int, *, given: bool) -> Listener:
             socket.SOL_SOCKET, socket.SO_ACCEPTCONN
         ):
             return adopted(sock, given=given)
+    sock.close()
     raise InheritanceUnusable(f"LISTEN_FDS: descriptor {descriptor} does not listen")
