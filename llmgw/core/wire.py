@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from llmgw.core.config import ModelsConfig
+from llmgw.core.errors import InvalidRequest
 from llmgw.core.routes import Route
-from llmgw.core.types import Headers, RouteClass
+from llmgw.core.types import Dialect, Headers, RouteClass
+
+MAX_DEPTH = 1000
+SESSION_HEADERS = (
+    "x-session-id",
+    "session-id",
+    "session_id",
+    "x-session-affinity",
+    "x-codex-session-id",
+    "x-codex-conversation-id",
+)
+
+ESCAPED_MODEL = re.compile(
+    rb'"(?:m|\\u00[46]d)(?:o|\\u00[46]f)(?:d|\\u00[46]4)(?:e|\\u00[46]5)(?:l|\\u00[46]c)"'
+)
+TOKEN = re.compile(rb'("(?:[^"\\]++|\\.)*+")(\s*:\s*)?|[\[\]{}]', re.DOTALL)
+OPENING = b"{["
+CLOSING = b"}]"
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +73,158 @@ def parse_call(
     request_id: str,
 ) -> Call:
     """Raises `InvalidRequest`. `target` is the request line's, `body` decoded."""
-    raise NotImplementedError
+    document = _parse_object(body)
+    model = _model_of(document, body)
+    if not model:
+        model = _default(models)
+        body = with_model(body, model, present="model" in document)
+    named = dict(reversed(headers))  # of several lines of a name the first counts
+    responses = route.dialect is Dialect.RESPONSES
+    return Call(
+        route=route,
+        model=model,
+        stream=route.streams and document.get("stream") is True,
+        body=body,
+        target=route.path + _query(target),
+        headers=headers,
+        request_id=request_id,
+        previous_response_id=_text(document, "previous_response_id") if responses else None,
+        file_ids=_file_ids(document) if responses and b"file_id" in body else (),
+        cache_key=_text(document, "prompt_cache_key"),
+        session=next((named[one] for one in SESSION_HEADERS if named.get(one)), None),
+        store=document.get("store") is not False,
+        stainless_retries=_count(named.get("x-stainless-retry-count", "")),
+    )
+
+
+def with_model(body: bytes, model: str, *, present: bool) -> bytes:
+    """Put the model into a JSON object that has none, or null, or "": no other byte changes."""
+    value = orjson.dumps(model)
+    if not present:
+        start = body.index(b"{") + 1
+        comma = b"" if body[start:].lstrip().startswith(b"}") else b","
+        return body[:start] + b'"model":' + value + comma + body[start:]
+    start = next(at for key, at in _members(body) if key == "model")
+    end = start + (2 if body[start : start + 1] == b'"' else len("null"))
+    return body[:start] + value + body[end:]
+
+
+def _parse_object(body: bytes) -> dict[str, Any]:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = _second_opinion(body)
+    if not isinstance(document, dict):
+        raise InvalidRequest("the request body must be a JSON object")
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _refuse_depth(document)
+    return document
+
+
+def _second_opinion(body: bytes) -> Any:
+    """Half a surrogate pair as an escape, which clients cut text to, is legal JSON (RFC 8259,
+    section 8.2), though orjson refuses it: the upstream is to judge.
+    """
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=float)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("the request body is not valid JSON in UTF-8") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)  # NaN and Infinity are not JSON
+
+
+def _refuse_depth(document: dict[str, Any]) -> None:
+    level: list[Any] = [document]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise InvalidRequest(f"the request body is nested deeper than {MAX_DEPTH} levels")
+
+
+def _model_of(document: dict[str, Any], body: bytes) -> str:
+    """The model that was asked for; "" where the default is to take its place."""
+    if _is_suspicious(body):
+        spellings = [key for key, _ in _members(body) if key.lower() == "model"]
+        if spellings not in ([], ["model"]):
+            raise InvalidRequest("`model` must be given once, in lower case", param="model")
+    model = document.get("model")
+    if model is None:
+        return ""
+    if not isinstance(model, str) or not _is_text(model):
+        raise InvalidRequest("`model` must be a string", param="model")
+    return model
+
+
+def _is_suspicious(body: bytes) -> bool:
+    """Whether the key stands in the bytes twice, in other case, or behind escapes."""
+    lower = body.lower()
+    times = lower.count(b'"model"')
+    if times > 1 or (times == 1 and b'"model"' not in body):
+        return True
+    return b"\\u00" in lower and ESCAPED_MODEL.search(lower) is not None
+
+
+def _members(body: bytes) -> Iterator[tuple[str, int]]:
+    """The keys of a valid JSON object's own members, and where each value begins."""
+    depth = 0
+    for token in TOKEN.finditer(body):
+        first = body[token.start()]
+        if first in OPENING:
+            depth += 1
+        elif first in CLOSING:
+            depth -= 1
+        elif depth == 1 and token[2] is not None:
+            yield json.loads(token[1]), token.end()
+
+
+def _default(models: ModelsConfig) -> str:
+    if models.default is None:
+        raise InvalidRequest(
+            "no model given, and no default is configured",
+            code="model_not_specified",
+            param="model",
+        )
+    return models.default
+
+
+def _query(target: str) -> str:
+    _, mark, query = target.partition("?")
+    return mark + query
+
+
+def _file_ids(document: dict[str, Any]) -> tuple[str, ...]:
+    """Of each `input_file`, which stands in `input` or in the content of a message there."""
+    found: dict[str, None] = {}
+    for item in _objects(document.get("input")):
+        for part in (item, *_objects(item.get("content"))):
+            file_id = _text(part, "file_id") if part.get("type") == "input_file" else None
+            if file_id:
+                found[file_id] = None
+    return tuple(found)
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        yield from (one for one in value if isinstance(one, dict))
+
+
+def _text(document: dict[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    return value if isinstance(value, str) and value and _is_text(value) else None
+
+
+def _is_text(value: str) -> bool:
+    """No lone surrogate: it can be encoded."""
+    return value.isascii() or not SURROGATE.search(value)
+
+
+def _count(value: str) -> int:
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 4 else 0
