@@ -1,4 +1,4 @@
-"""One HTTP call to an upstream as values: the request, the answer's head, and who takes its body."""
+"""One HTTP call to an upstream as values: request, response head, and who takes the body."""
 
 from __future__ import annotations
 

@@ -1,0 +1,117 @@
+"""From a base URL to a connected transport: DNS, TCP to the first address that answers, TLS.
+
+Names are resolved at every new connection, so that a moved node is found again; all their
+addresses are tried, staggered (RFC 8305), so that `localhost` reaches a server on IPv4 alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+from aiohappyeyeballs import start_connection
+from aiohappyeyeballs.types import AddrInfoType
+
+from llmgw.core.config import BaseUrl
+from llmgw.core.errors import FaultKind, UpstreamError
+
+STAGGER = 0.25  # seconds before the next address is tried as well
+GIVE_UP = 30  # seconds without a sign of life after which TCP ends a connection
+KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_COUNT = 15, 5, 3  # together GIVE_UP
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+_OPTIONS = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_EVERY),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_COUNT),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GIVE_UP * 1000),
+)
+
+
+@lru_cache(maxsize=1)
+def default_tls() -> ssl.SSLContext:
+    """The system's trust, HTTP/1.1 alone. Made once: reading the trust store takes long."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def connect(
+    url: BaseUrl, factory: Callable[[], P], *, within: float, tls: ssl.SSLContext | None = None
+) -> P:
+    """Connect a new protocol to `url`; raises `UpstreamError` (CONNECT) alone.
+
+    `within` seconds cover name resolution, TCP and TLS together.
+    """
+    context = None if url.scheme == "http" else tls or default_tls()
+    try:
+        async with asyncio.timeout(within):
+            addresses = await _resolve(url)
+            sock = await _connect(addresses)
+            return await _start(sock, factory, context, url.host)
+    except TimeoutError:
+        raise _failed("timeout") from None
+
+
+async def _resolve(url: BaseUrl) -> list[AddrInfoType]:
+    literal = _literal(url)
+    if literal is not None:
+        return [literal]  # never waits for a resolver thread that other names keep busy
+    loop = asyncio.get_running_loop()
+    try:
+        return list(await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):  # a name that IDNA can't take is a UnicodeError
+        raise _failed("name not resolved") from None
+
+
+def _literal(url: BaseUrl) -> AddrInfoType | None:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, url.host)
+        except (OSError, ValueError):
+            continue
+        return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (url.host, url.port))
+    return None
+
+
+async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
+    try:
+        sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
+    except ConnectionRefusedError:
+        raise _failed("refused") from None
+    except TimeoutError:
+        raise _failed("timeout") from None
+    except (OSError, RuntimeError):  # uvloop has RuntimeErrors of its own here
+        raise _failed("unreachable") from None
+    for level, option, value in _OPTIONS:
+        sock.setsockopt(level, option, value)
+    return sock
+
+
+async def _start(
+    sock: socket.socket, factory: Callable[[], P], context: ssl.SSLContext | None, host: str
+) -> P:
+    loop = asyncio.get_running_loop()
+    name = host if context else None
+    try:
+        _, protocol = await loop.create_connection(
+            factory, sock=sock, ssl=context, server_hostname=name
+        )
+    except OSError:  # SSLError, CertificateError and a reset inside the handshake are OSErrors
+        sock.close()
+        raise _failed("tls" if context else "unreachable") from None
+    except BaseException:
+        sock.close()
+        raise
+    return protocol
+
+
+def _failed(detail: str) -> UpstreamError:
+    return UpstreamError(FaultKind.CONNECT, detail)

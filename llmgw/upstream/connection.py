@@ -1,0 +1,99 @@
+"""One keep-alive connection to an upstream: bytes and endings go to the call that occupies it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+
+class Occupant(Protocol):
+    """The call that a connection serves at the moment."""
+
+    def receive(self, data: bytes) -> None:
+        """Bytes of one read, never empty."""
+
+    def lose(self, error: Exception | None) -> None:
+        """The peer ended the connection: cleanly (None) or not. Called at most once."""
+
+
+class Keeper(Protocol):
+    """Who owns a connection between its calls."""
+
+    def take_back(self, connection: Connection) -> None:
+        """The call ended and left the connection in step: it may serve another."""
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is gone."""
+
+
+class Connection(asyncio.Protocol):
+    """Serves one call at a time. What arrives while none does ends it."""
+
+    __slots__ = ("_keeper", "_occupant", "gone", "idle_since", "transport", "used")
+
+    transport: asyncio.Transport
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._occupant: Occupant | None = None
+        self.gone = False
+        self.used = False  # a call was served: the peer may be about to close it
+        self.idle_since = 0.0
+
+    def occupy(self, occupant: Occupant) -> None:
+        self._occupant = occupant
+
+    def vacate(self, *, in_step: bool) -> None:
+        """The call needs nothing more. Out of step, or with a request half sent: closed."""
+        self._occupant = None
+        if self.gone:
+            return
+        if not in_step or self.transport.get_write_buffer_size():
+            self.drop()
+            return
+        self.used = True
+        self._keeper.take_back(self)
+
+    def drop(self) -> None:
+        """Close at once and tell nobody but the keeper."""
+        self._occupant = None
+        if not self.gone:
+            self.gone = True
+            self.transport.abort()
+            self._keeper.forget(self)
+
+    def cut(self) -> None:
+        """Close at once, as if the peer had, but leave no reason to repeat the call."""
+        self.used = False
+        self._end(ConnectionAbortedError())
+
+    def pause(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        occupant = self._occupant
+        if occupant is None:
+            self.drop()
+        else:
+            occupant.receive(data)
+
+    def eof_received(self) -> None:
+        """A half-closed upstream has nothing more to say; what is unsent is not waited for."""
+        self._end(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        occupant = self._occupant
+        self.drop()
+        if occupant is not None:
+            occupant.lose(error)

@@ -1,0 +1,249 @@
+"""One call on one connection: the request goes out, the head is awaited, the body comes in.
+
+Before the first visible event a body is pulled with `read`; from `splice_to` on, each read of the
+socket becomes one synchronous call of the sink: no task, future, copy or lock for an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.http import ResponseHead, Sink
+from llmgw.upstream.connection import Connection
+from llmgw.upstream.framing import Framing
+from llmgw.upstream.head import HeadReader
+
+MAX_UNREAD = 256 * 1024  # bytes that wait for `read` before the socket is left alone
+
+OnSent = Callable[[Callable[[UpstreamError], None]], None]
+
+
+class Exchange:
+    """One open call. Ends once: whole, lost to the peer, failed from outside, or aborted.
+
+    From its end on it touches the connection no more, which may serve another call.
+    """
+
+    __slots__ = (
+        "_chunks",
+        "_connection",
+        "_ended",
+        "_fault",
+        "_framing",
+        "_full",
+        "_heard",
+        "_keeps_alive",
+        "_loop",
+        "_paused",
+        "_reader",
+        "_sink",
+        "_unread",
+        "_waiter",
+        "head",
+        "stale",
+    )
+
+    head: ResponseHead
+
+    def __init__(self, connection: Connection, method: str) -> None:
+        self.stale = False  # a reused connection was closed before any response byte
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._reader = HeadReader(method)
+        self._framing: Framing | None = None  # None: the head is not whole
+        self._keeps_alive = False
+        self._heard = False  # a response byte came
+        self._ended = False
+        self._fault: UpstreamError | None = None
+        self._chunks: list[bytes] = []
+        self._unread = 0
+        self._full = False  # the socket is left alone, for too much is unread
+        self._paused = False  # the same, for `pause` was called
+        self._waiter: asyncio.Future[None] | None = None
+        self._sink: Sink | None = None
+
+    async def ask(
+        self, head: bytes, body: bytes, *, header_timeout: float | None, on_sent: OnSent | None
+    ) -> Exchange:
+        """Send the request and wait for the head; whatever prevents it closes the connection."""
+        timer: asyncio.TimerHandle | None = None
+        try:
+            self._send(head, body)
+            if on_sent is not None:
+                on_sent(self.fail)
+            if header_timeout is not None:
+                timer = self._loop.call_later(header_timeout, self._time_out)
+            while self._framing is None:
+                if self._fault is not None:
+                    raise self._fault
+                await self._wait()
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return self
+
+    async def read(self) -> bytes:
+        """The next body bytes; b"" at the end. May be cancelled, and called again, without loss.
+
+        What came before a cut is given first; then `UpstreamError` is raised.
+        """
+        while not self._chunks:
+            if self._fault is not None:
+                raise self._fault
+            if self._ended:
+                return b""
+            await self._wait()
+        return self._take()
+
+    def splice_to(self, sink: Sink) -> None:
+        """Push what is buffered and all that follows into `sink`; it may end in here already."""
+        ended = self._ended
+        data = self._take() if self._chunks else b""
+        self._sink = sink
+        if data:
+            sink.feed(data)
+        if ended:
+            sink.end(self._fault)
+
+    def pause(self) -> None:
+        if not self._ended:
+            self._paused = True
+            self._connection.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if not self._ended and not self._full:
+            self._connection.resume()
+
+    def fail(self, fault: UpstreamError) -> None:
+        """End the call from outside; what was not read yet is dropped."""
+        if not self._ended:
+            self._chunks.clear()
+            self._connection.drop()
+            self._end(fault)
+
+    def abort(self) -> None:
+        """Close the connection at once, unless the body has ended. The sink hears nothing more."""
+        self._sink = None
+        self.fail(UpstreamError(FaultKind.CUT, "aborted"))
+
+    def receive(self, data: bytes) -> None:
+        self._heard = True
+        framing = self._framing
+        if framing is None:
+            try:
+                data = self._reader.feed(data)
+            except UpstreamError as fault:
+                self.fail(fault)
+                return
+            framing = self._begin_body()
+            if framing is None:
+                return
+        body = b""
+        if framing.done:
+            framing.surplus = bool(data)
+        elif data:
+            body = framing.feed(data)
+        if body:
+            self._deliver(body)
+        if framing.done:
+            self._finish(framing)
+        elif framing.flaw:
+            self._break(framing)
+
+    def lose(self, error: Exception | None) -> None:
+        framing = self._framing
+        if framing is not None and error is None:
+            framing.close()
+            if framing.done:
+                self._end(None)
+                return
+        # A peer that TCP gave up on (ETIMEDOUT) did not close an idle connection: no repeat.
+        timed_out = isinstance(error, TimeoutError)
+        self.stale = self._connection.used and not self._heard and not timed_out
+        kind = FaultKind.CUT if self._heard else FaultKind.LOST
+        self._end(UpstreamError(kind, "closed" if error is None else "reset"))
+
+    def _send(self, head: bytes, body: bytes) -> None:
+        connection = self._connection
+        if connection.gone:  # closed, or out of step, before it could be asked
+            self.lose(None)
+            return
+        connection.occupy(self)
+        if body:
+            connection.transport.writelines((head, body))
+        else:
+            connection.transport.write(head)
+
+    async def _wait(self) -> None:
+        """Until something came or the call has ended."""
+        waiter = self._waiter = self._loop.create_future()
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+
+    def _time_out(self) -> None:
+        if self._framing is None:
+            self.fail(UpstreamError(FaultKind.TIMEOUT, "no response head"))
+
+    def _begin_body(self) -> Framing | None:
+        answer = self._reader.answer
+        if answer is None:
+            return None
+        self.head, self._framing, self._keeps_alive = answer
+        self._wake()
+        return self._framing
+
+    def _deliver(self, body: bytes) -> None:
+        if self._sink is not None:
+            self._sink.feed(body)
+            return
+        self._chunks.append(body)
+        self._unread += len(body)
+        if self._unread > MAX_UNREAD and not self._full:
+            self._full = True
+            self._connection.pause()
+        self._wake()
+
+    def _take(self) -> bytes:
+        chunks = self._chunks
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self._unread = 0
+        if self._full:
+            self._full = False
+            if not self._ended and not self._paused:
+                self._connection.resume()
+        return data
+
+    def _finish(self, framing: Framing) -> None:
+        if self._ended:  # the sink has just aborted
+            return
+        if self._full or self._paused:
+            self._connection.resume()  # an idle connection must hear its end
+        self._connection.vacate(in_step=self._keeps_alive and not framing.surplus)
+        self._end(None)
+
+    def _break(self, framing: Framing) -> None:
+        if not self._ended:
+            self._connection.drop()
+            self._end(UpstreamError(FaultKind.INVALID, framing.flaw))
+
+    def _end(self, fault: UpstreamError | None) -> None:
+        self._ended = True
+        self._fault = fault
+        if self._sink is not None:
+            self._sink.end(fault)
+        else:
+            self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,160 @@
+"""Where the body of an HTTP/1 response ends: strict incremental decoders, values without I/O.
+
+RFC 9112, sections 6 and 7. A decoder is fed what the socket gave, in any cut, and gives the body
+bytes back: the bytes up to a flaw or the end are the same however the input was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+MAX_EXTENSION = 1024  # bytes of a chunk extension, which is skipped
+MAX_TRAILERS = 8192  # bytes of all trailer fields, which are dropped
+
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,%d})?\r\n" % MAX_EXTENSION)
+_SIZE_LINE_BEGUN = re.compile(
+    rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,%d})?\r?)?" % MAX_EXTENSION
+)
+_TRAILERS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r\n)*\r\n")
+
+
+class Framing:
+    """One response body. `feed` is not called again once `done` or `flaw` is set."""
+
+    __slots__ = ("done", "flaw", "surplus")
+
+    def __init__(self) -> None:
+        self.done = False  # the body has ended, whole
+        self.flaw = ""  # what is wrong with the framing, in our words
+        self.surplus = False  # bytes came after the end: the connection is out of step
+
+    def feed(self, data: bytes) -> bytes:
+        """The body bytes in `data`, maybe none."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The connection ended cleanly; a body that is not `done` after this was cut."""
+
+
+class FixedLength(Framing):
+    """A body of a declared length; 0 is done at once."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._left = length
+        self.done = length == 0
+
+    def feed(self, data: bytes) -> bytes:
+        left = self._left - len(data)
+        self._left = left
+        if left > 0:
+            return data
+        self.done = True
+        if left == 0:
+            return data
+        self.surplus = True
+        return data[:left]
+
+
+class UntilEof(Framing):
+    """A body that the end of the connection delimits."""
+
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def close(self) -> None:
+        self.done = True
+
+
+class Chunked(Framing):
+    """The chunked transfer coding.
+
+    One whole chunk in one read costs one slice, a read inside a big chunk none.
+    """
+
+    __slots__ = ("_expects", "_held", "_left")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._expects = _Part.SIZE
+        self._left = 0  # data bytes that the current chunk still lacks
+        self._held = b""  # a piece that was cut, to be read again; bounded
+
+    def feed(self, data: bytes) -> bytes:
+        if self._left > len(data):
+            self._left -= len(data)
+            return data
+        if self._held:
+            data, self._held = self._held + data, b""
+        parts: list[bytes] = []
+        at = 0
+        while at < len(data) and not (self.done or self.flaw):
+            match self._expects:
+                case _Part.SIZE:
+                    at = self._begin(data, at)
+                case _Part.DATA:
+                    at = self._take(data, at, parts)
+                case _Part.CRLF:
+                    at = self._close_chunk(data, at)
+                case _Part.TRAILERS:
+                    at = self._end(data, at)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _begin(self, data: bytes, at: int) -> int:
+        line = _SIZE_LINE.match(data, at)
+        if line is None:
+            return self._hold(data, at, "chunk size", cut=_SIZE_LINE_BEGUN.fullmatch(data, at))
+        self._left = int(line[1], 16)
+        self._expects = _Part.DATA if self._left else _Part.TRAILERS
+        return line.end()
+
+    def _take(self, data: bytes, at: int, parts: list[bytes]) -> int:
+        part = data[at : at + self._left]
+        parts.append(part)
+        self._left -= len(part)
+        if self._left:
+            return len(data)
+        self._expects = _Part.CRLF
+        return self._close_chunk(data, at + len(part))
+
+    def _close_chunk(self, data: bytes, at: int) -> int:
+        if data.startswith(b"\r\n", at):
+            self._expects = _Part.SIZE
+            return at + 2
+        return self._hold(data, at, "chunk end", cut=data[at:] in (b"", b"\r"))
+
+    def _end(self, data: bytes, at: int) -> int:
+        """Drop the trailers; what follows them belongs to no answer."""
+        trailers = _TRAILERS.match(data, at)
+        if trailers is None or trailers.end() - at > MAX_TRAILERS:
+            cut = len(data) - at <= MAX_TRAILERS and not _ends_trailers(data[at:])
+            return self._hold(data, at, "trailers", cut=cut)
+        self.done = True
+        self.surplus = trailers.end() < len(data)
+        return trailers.end()
+
+    def _hold(self, data: bytes, at: int, what: str, *, cut: object) -> int:
+        """Keep a piece that the end of the read cut; anything else is a flaw."""
+        if cut:
+            self._held = data[at:]
+        else:
+            self.flaw = what
+        return len(data)
+
+
+class _Part(Enum):
+    """What a chunked body goes on with."""
+
+    SIZE = auto()
+    DATA = auto()
+    CRLF = auto()
+    TRAILERS = auto()
+
+
+def _ends_trailers(rest: bytes) -> bool:
+    return rest.startswith(b"\r\n") or b"\r\n\r\n" in rest
