@@ -99,9 +99,10 @@ def test_the_build_is_told_by_its_version():
 
 def test_a_remembered_child_counts_on_the_same_series():
     metrics.child(metrics.HANDOFFS, "test-reason").inc()
+    metrics.child(metrics.HANDOFFS, "test-reason").inc()
     metrics.HANDOFFS.labels("test-reason").inc()
 
-    assert REGISTRY.get_sample_value("gateway_handoffs_total", {"reason": "test-reason"}) == 2
+    assert REGISTRY.get_sample_value("gateway_handoffs_total", {"reason": "test-reason"}) == 3
 
 
 def test_children_of_two_metrics_with_equal_labels_are_kept_apart():

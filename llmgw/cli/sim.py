@@ -1,0 +1,106 @@
+"""`llmgw sim`: one simulated inference node in the foreground, for trying things out."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from llmgw.config_file.faults import Unfit
+from llmgw.config_file.quantities import parse_duration
+from llmgw.sim.faults import Fault, FaultKind, InvalidFault, parse_fault
+from llmgw.sim.node import SimNode
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port, which is printed")
+    parser.add_argument("--name", default="sim", help="its name, which its answers tell")
+    parser.add_argument(
+        "--model", action="append", metavar="NAME", help="a model it serves (default: sim)"
+    )
+    parser.add_argument(
+        "--ttft", type=_duration, default=0.05, metavar="TIME", help="time to first token (50ms)"
+    )
+    parser.add_argument(
+        "--tps", type=_rate, default=50.0, metavar="N", help="tokens a second; 0: no pause (50)"
+    )
+    parser.add_argument("--tokens", type=_count, default=40, metavar="N", help="per answer (40)")
+    parser.add_argument("--max-model-len", type=_count, default=8192, metavar="N")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        type=_fault,
+        default=[],
+        metavar="KIND[,name=value...]",
+        help=f"what it does wrong, e.g. status,status=503,times=2; kinds: {', '.join(FaultKind)}",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; 1 if the address can't be had."""
+    node = SimNode(
+        arguments.model or ["sim"],
+        name=arguments.name,
+        host=arguments.host,
+        port=arguments.port,
+        ttft=arguments.ttft,
+        tps=arguments.tps,
+        tokens=arguments.tokens,
+        max_model_len=arguments.max_model_len,
+        faults=arguments.fault,
+    )
+    try:
+        asyncio.run(_serve(node))
+    except OSError as error:
+        reason = error.strerror or "the address can't be used"
+        print(f"llmgw sim: {arguments.host}:{arguments.port}: {reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(node: SimNode) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with node:
+        print(node.url, flush=True)  # alone on stdout, for scripts
+        print(_introduction(node), file=sys.stderr, flush=True)
+        await stop.wait()
+
+
+def _introduction(node: SimNode) -> str:
+    return (
+        f"node {node.name} serves {', '.join(node.state.settings.models)}; "
+        f"faults: GET, POST, DELETE {node.control_url}/_sim/faults"
+    )
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except Unfit as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _fault(text: str) -> Fault:
+    try:
+        return parse_fault(text)
+    except InvalidFault as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
