@@ -100,8 +100,9 @@ def parse_error(body: bytes) -> ErrorObject | None:
     return find_error(document.parse(body))
 
 
-def has_bare_detail(answer: object) -> bool:
+def has_bare_detail(body: bytes) -> bool:
     """`{"detail": ...}`: the web framework's answer, which says nothing about a model."""
+    answer = document.parse(body) if len(body) <= MAX_CLASSIFIED_BYTES else None
     return isinstance(answer, dict) and "detail" in answer and _error_member(answer) is None
 
 

@@ -1,0 +1,199 @@
+"""The end of a stream whose bytes pass unparsed: kept, and read only when somebody asks.
+
+A push costs one copy into the retained bytes. Whatever is asked for is looked for from the end.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from llmgw.core.conclusion import Outcome, outcome_of
+from llmgw.core.sight import KINDS, Sight, sight_of
+from llmgw.core.sse import (
+    BOM,
+    Event,
+    EventCutter,
+    close_event,
+    ends_between_events,
+    parse_event,
+)
+from llmgw.core.types import Dialect
+from llmgw.core.usage import Usage, first_usage, merge, usage_of_body
+
+RETAINED_BYTES = 64 * 1024
+SLACK_BYTES = 32 * 1024  # trimming for less costs more than it saves
+HEAD_BYTES = 512  # of an event too large to be retained: enough to tell its kind
+
+_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")  # as a stream with one kind of line end has them
+_LONGEST_BLANK_LINE = 4
+_TYPE = re.compile(rb'\{\s*"type"\s*:\s*"([\w.]+)"')
+_SEQUENCE_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d{1,15})')
+
+
+class EndingKind(StrEnum):
+    COMPLETE = "complete"  # a terminal event has passed
+    MISSING_TERMINAL = "missing_terminal"  # one error event of ours has to follow
+    BROKEN = "broken"  # inside an event: nothing can be said any more
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the upstream's bytes ended. `completion` (line ends, or nothing) goes out first."""
+
+    kind: EndingKind
+    completion: bytes = b""
+
+
+class Tail:
+    """The last 64 KiB of one stream, beginning with its first bytes or at an event."""
+
+    __slots__ = ("_ceiling", "_dialect", "_head", "_kept", "_limit", "_marks", "_opening")
+
+    def __init__(self, dialect: Dialect, *, limit: int = RETAINED_BYTES) -> None:
+        self._dialect = dialect
+        self._limit = limit
+        self._ceiling = limit + min(limit, SLACK_BYTES)
+        self._marks = _MARKS[dialect]
+        self._kept = bytearray()
+        self._head = b""  # how the event begins that `_kept` holds only the end of
+        self._opening: Usage | None = None  # what a trimmed start told
+
+    def push(self, data: bytes) -> None:
+        self._kept += data
+        if len(self._kept) > self._ceiling:
+            self._trim()
+
+    def is_between_events(self) -> bool:
+        """Whether a keepalive or an error event may follow what was pushed."""
+        return ends_between_events(self._kept)
+
+    def is_done_marker(self, data: bytes) -> bool:
+        """Whether `data`, just pushed, ends with the event after which nothing follows.
+
+        Asked for every read, so it looks at the start of the last event and no further.
+        """
+        if data[-1:] not in (b"\n", b"\r"):
+            return False
+        start = _start_of_last_event(self._kept)
+        if start < 0 or not self._begins_with_mark(start):
+            return False
+        return sight_of(self._event(start), self._dialect) in (Sight.TERMINAL, Sight.FAULT)
+
+    def saw_terminal(self) -> bool:
+        return self.outcome().is_terminal
+
+    def outcome(self) -> Outcome:
+        """What the events up to here say of the stream."""
+        text = bytes(self._kept)
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        blocks = text.removeprefix(BOM).split(b"\n\n")
+        if self._head:
+            blocks[0] = _elided(self._head, blocks[0])
+        if close_event(blocks[-1]) is None:
+            blocks.pop()
+        return outcome_of(blocks, self._dialect)
+
+    def ending(self, *, cut: bool = False) -> Ending:
+        """Asked once the upstream's bytes have ended; `cut`: not by their framing."""
+        completion = self._completion()
+        if completion is None:
+            return Ending(EndingKind.BROKEN)
+        is_untold = (
+            self._dialect is Dialect.JSON and not cut
+        )  # no event of it is known as the last
+        if is_untold or self.saw_terminal():
+            return Ending(EndingKind.COMPLETE, completion)
+        return Ending(EndingKind.MISSING_TERMINAL, completion)
+
+    def usage(self) -> Usage:
+        text = bytes(self._kept)
+        last = usage_of_body(text, self._dialect)
+        if self._dialect is not Dialect.MESSAGES:
+            return last
+        return merge(self._opening or first_usage(text, self._dialect), last)
+
+    def next_sequence_number(self) -> int:
+        """For an error event in a responses stream: one more than the last that passed."""
+        at = self._kept.rfind(b'"sequence_number"')
+        found = _SEQUENCE_NUMBER.match(self._kept, at) if at >= 0 else None
+        return int(found[1]) + 1 if found else 0
+
+    def _trim(self) -> None:
+        if self._opening is None and self._dialect is Dialect.MESSAGES:
+            self._opening = first_usage(bytes(self._kept), self._dialect)
+        excess = len(self._kept) - self._limit
+        start = _end_of_a_blank_line(self._kept, excess + _LONGEST_BLANK_LINE)
+        if start:
+            self._head = b""
+            del self._kept[:start]
+        if len(self._kept) > self._ceiling:  # one event is larger than what is retained
+            self._head = self._head or bytes(self._kept[:HEAD_BYTES])
+            del self._kept[: len(self._kept) - self._limit]
+
+    def _begins_with_mark(self, start: int) -> bool:
+        if start == 0 and self._head:
+            return self._head.startswith(self._marks)
+        return self._kept.startswith(self._marks, start)
+
+    def _event(self, start: int) -> Event:
+        raw = bytes(self._kept[start:])
+        return parse_event(_elided(self._head, raw) if start == 0 and self._head else raw)
+
+    def _completion(self) -> bytes | None:
+        """The line ends that the last event lacks; None if they would not make it whole."""
+        if self.is_between_events():
+            return b""
+        cutter = EventCutter()
+        cutter.feed(self._head + bytes(self._kept))
+        closed = cutter.close()
+        if closed is not None:
+            return closed.raw[cutter.pending_size :]
+        return _completion_of_comments(cutter.pending)
+
+
+def _start_of_last_event(kept: bytearray) -> int:
+    """-1 where the bytes do not end with a blank line."""
+    for blank in _BLANK_LINES:
+        if kept.endswith(blank):
+            before = kept.rfind(blank, 0, -len(blank))
+            return 0 if before < 0 else before + len(blank)
+    return -1
+
+
+def _end_of_a_blank_line(kept: bytearray, limit: int) -> int:
+    """Of the last one that ends before `limit`; 0 if there is none."""
+    for blank in _BLANK_LINES:
+        before = kept.rfind(blank, 0, limit)
+        if before >= 0:
+            return before + len(blank)
+    return 0
+
+
+def _elided(head: bytes, rest: bytes) -> bytes:
+    """An event without its middle. Its data is no JSON any more, so its kind becomes its name."""
+    kind = _TYPE.search(head)
+    name = b"event: " + kind[1] + b"\n" if kind and b"event:" not in head[: kind.start()] else b""
+    return name + head + rest
+
+
+def _completion_of_comments(pending: bytes) -> bytes | None:
+    """A comment may be followed by anything once its line has ended."""
+    lines = pending.removeprefix(BOM).splitlines(keepends=True)
+    if not all(line.startswith((b":", b"\n", b"\r")) for line in lines):
+        return None
+    return b"" if pending.endswith((b"\n", b"\r")) else b"\n"
+
+
+def _marks_of(dialect: Dialect) -> tuple[bytes, ...]:
+    """How an event may begin after which nothing follows, in the forms that servers write."""
+    if dialect not in KINDS:
+        return (b"data: [DONE]", b"data:[DONE]")
+    last = [kind for kind, sight in KINDS[dialect].items() if sight is not Sight.HIDDEN]
+    forms = ("event: {}", "event:{}", 'data: {{"type":"{}"', 'data: {{"type": "{}"')
+    return tuple(form.format(kind).encode() for kind in (*last, "error") for form in forms)
+
+
+_MARKS = {dialect: _marks_of(dialect) for dialect in Dialect}

@@ -1,0 +1,98 @@
+"""Token counts, read where an upstream tells them: in the end of a stream, or in a body."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from llmgw.core import document
+from llmgw.core.types import Dialect
+
+_LONGEST_USAGE = 4096
+_MOST_MENTIONS = (
+    64  # of the word in one answer, from its end; more is no usage but somebody's JSON
+)
+
+# In JSON a quote inside a string is escaped, so `"usage"` in the bytes is never part of a text.
+_KEY = b'"usage"'
+_OBJECT = re.compile(rb'"usage"\s*:\s*(?=\{)')
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """None: the upstream did not tell. `tokens_cached` is a part of `tokens_in`."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    tokens_cached: int | None = None
+
+
+UNKNOWN = Usage()
+
+
+def usage_of_body(body: bytes, dialect: Dialect) -> Usage:
+    """The last usage object in a JSON body or in the end of a stream; nothing else is parsed."""
+    at = len(body)
+    for _ in range(_MOST_MENTIONS):
+        at = body.rfind(_KEY, 0, at)
+        if at < 0:
+            break
+        usage = _usage_at(body, at, dialect)
+        if usage != UNKNOWN:
+            return usage
+    return UNKNOWN
+
+
+def first_usage(body: bytes, dialect: Dialect) -> Usage:
+    """The same from the other end: a messages stream tells its input when it starts."""
+    at = body.find(_KEY)
+    return UNKNOWN if at < 0 else _usage_at(body, at, dialect)
+
+
+def merge(first: Usage, last: Usage) -> Usage:
+    """What the start of a stream told, unless its end tells it anew."""
+    if last.tokens_in is not None:
+        return last
+    return Usage(first.tokens_in, last.tokens_out, first.tokens_cached)
+
+
+def _usage_at(body: bytes, at: int, dialect: Dialect) -> Usage:
+    found = _OBJECT.match(body, at)
+    if found is None:
+        return UNKNOWN
+    text = body[found.end() : found.end() + _LONGEST_USAGE].decode("utf-8", "replace")
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return UNKNOWN
+    return _anthropic(value) if dialect is Dialect.MESSAGES else _openai(value)
+
+
+def _openai(value: object) -> Usage:
+    """chat and completions say prompt and completion, responses say input and output."""
+    tokens_in = _first_count(value, ("prompt_tokens",), ("input_tokens",))
+    tokens_out = _first_count(value, ("completion_tokens",), ("output_tokens",))
+    cached = _first_count(
+        value,
+        ("prompt_tokens_details", "cached_tokens"),
+        ("input_tokens_details", "cached_tokens"),
+    )
+    return Usage(tokens_in, tokens_out, cached)
+
+
+def _anthropic(value: object) -> Usage:
+    """`input_tokens` leaves out what the cache took part in; here the input is all of it."""
+    fresh = document.count(value, "input_tokens")
+    output = document.count(value, "output_tokens")
+    if fresh is None:
+        return Usage(None, output)
+    read = document.count(value, "cache_read_input_tokens")
+    written = document.count(value, "cache_creation_input_tokens")
+    return Usage(fresh + (read or 0) + (written or 0), output, read)
+
+
+def _first_count(value: object, *paths: tuple[str, ...]) -> int | None:
+    counts = (document.count(value, *path) for path in paths)
+    return next((one for one in counts if one is not None), None)
