@@ -25,6 +25,14 @@ class ModelExclusion(StrEnum):
     EXPIRED = "expired"
 
 
+class Recheck(StrEnum):
+    """What a node's list, asked once more, says of a model that the node answered 404 for."""
+
+    GONE = "gone"  # a list was read, and the model is not in it
+    STILL_LISTED = "still_listed"
+    UNKNOWN = "unknown"  # no list could be read
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A listing was read: `names` in the upstream's order, without duplicates."""
@@ -50,6 +58,11 @@ class ModelDiscovery:
     listed_at: float | None = None  # monotonic seconds of the last success
     last_error: str = ""
     max_lens: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_believed(self) -> bool:
+        """The last answer stands: names, or none at all."""
+        return self.state in (State.KNOWN, State.KNOWN_EMPTY)
 
     def exclusion(self, model: str, *, is_account: bool = False) -> ModelExclusion | None:
         """Why this upstream may not serve the model; None if it may."""

@@ -43,6 +43,14 @@ def discovery_notices(before: ModelDiscovery, after: ModelDiscovery) -> tuple[No
     return tuple(notice for notice in notices if notice is not None)
 
 
+def never_listed_notice(after: ModelDiscovery) -> Notice | None:
+    """For an account whose list was never read: many providers have none."""
+    if after.state is not State.UNTRIED or after.fails == 0:
+        return None
+    hint = "name its models under `models` of the account"
+    return Notice("account never listed", {"error": after.last_error, "hint": hint}, True)
+
+
 def is_list_change(before: ModelDiscovery, after: ModelDiscovery) -> bool:
     """Other names than before; the first list, and names dropped, are changes too."""
     if before.names == after.names:

@@ -81,6 +81,15 @@ class Registry:
             self._fleet = Fleet(self._version, MappingProxyType(states))
         return self._fleet
 
+    def states(self) -> tuple[UpstreamState, ...]:
+        """The states of this moment; unlike the rest this may be called from another thread."""
+        return tuple(entry.state for entry in self._entries.values())
+
+    def named(self, name: UpstreamName) -> UpstreamState | None:
+        """As `states`, of one; for the current configuration's names."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.state
+
     def state(self, upstream: Upstream) -> UpstreamState | None:
         entry = self._places.get(_place(upstream))
         return None if entry is None else entry.state
@@ -114,13 +123,16 @@ class Registry:
         self._put(entry, replace(entry.state, discovery=after))
         return DiscoveryStep(entry.state.upstream, before, after)
 
-    def set_load(
-        self, upstream: Upstream, load: EngineLoad | None, gpus: tuple[Gpu, ...] = ()
-    ) -> None:
-        """Replace what the engine's metrics said; None: unknown, our own counts must do."""
+    def set_load(self, upstream: Upstream, load: EngineLoad | None) -> None:
+        """What the engine's metrics say; None: unknown, our own in-flight counts must do."""
         entry = self._places.get(_place(upstream))
         if entry is not None:
-            self._put(entry, replace(entry.state, load=load, gpus=gpus))
+            self._put(entry, replace(entry.state, load=load))
+
+    def set_gpus(self, upstream: Upstream, gpus: tuple[Gpu, ...]) -> None:
+        entry = self._places.get(_place(upstream))
+        if entry is not None:
+            self._put(entry, replace(entry.state, gpus=gpus))
 
     def enter(self, upstream: Upstream) -> Leave:
         """Count one attempt in; the caller calls the answer exactly once when it ends."""

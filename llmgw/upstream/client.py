@@ -61,13 +61,14 @@ class WatchClient:
             trace_configs=[_tracing()],
         )
 
-    async def get(self, url: str, headers: Headers, *, timeout: float, max_bytes: int) -> Reply:
-        """Read at most `max_bytes` within `timeout` seconds. Raises `UpstreamError`:
-        CONNECT, LOST, TIMEOUT, CUT or INVALID, with words of ours.
+    async def get(self, url: str, headers: Headers, *, within: float, max_bytes: int) -> Reply:
+        """Read at most `max_bytes`, and no longer than `within` seconds.
+
+        Raises `UpstreamError`: CONNECT, LOST, TIMEOUT, CUT or INVALID, with words of ours.
         """
         progress = _Progress()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(within):
                 return await self._read(url, headers, max_bytes, progress)
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             raise _fault(error, progress) from None

@@ -18,18 +18,18 @@ ANTHROPIC_VERSION = ("anthropic-version", "2023-06-01")
 
 
 async def list_models(
-    client: WatchClient, upstream: Upstream, *, timeout: float, max_bytes: int
+    client: WatchClient, upstream: Upstream, *, within: float, max_bytes: int
 ) -> Page | Unreadable:
-    """What the upstream lists, all pages within `timeout`; half a list is none."""
+    """What the upstream lists, all pages in time; half a list is none."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout
+    deadline = loop.time() + within
     headers = _headers(upstream)
     pages: list[Page] = []
     while True:
         url = address(upstream.url, _target(upstream, pages))
         left = deadline - loop.time()
         try:
-            reply = await client.get(url, headers, timeout=left, max_bytes=max_bytes)
+            reply = await client.get(url, headers, within=left, max_bytes=max_bytes)
         except UpstreamError as fault:
             return Unreadable(fault.detail)
         page = _page(reply, max_bytes)

@@ -10,11 +10,11 @@ from llmgw.upstream.client import WatchClient, address, headers_for
 MAX_BODY = 64 * 1024
 
 
-async def probe(client: WatchClient, node: Node, *, timeout: float) -> Passed | Failed:
+async def probe(client: WatchClient, node: Node, *, within: float) -> Passed | Failed:
     """Ask the node's health path; the body is read up to 64 KiB and dropped."""
     url = address(node.url, node.health_path or "/health")
     try:
-        reply = await client.get(url, headers_for(node), timeout=timeout, max_bytes=MAX_BODY)
+        reply = await client.get(url, headers_for(node), within=within, max_bytes=MAX_BODY)
     except UpstreamError as fault:
         return Failed(connection=fault.kind in (FaultKind.CONNECT, FaultKind.LOST))
     return Passed() if reply.status == 200 else Failed(connection=False)

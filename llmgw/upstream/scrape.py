@@ -31,7 +31,7 @@ async def scrape_gpus(client: WatchClient, node: Node) -> tuple[Gpu, ...]:
 
 async def _text(client: WatchClient, url: str, headers: Headers) -> str | None:
     try:
-        reply = await client.get(url, headers, timeout=TIMEOUT, max_bytes=MAX_BODY)
+        reply = await client.get(url, headers, within=TIMEOUT, max_bytes=MAX_BODY)
     except UpstreamError:
         return None
     if reply.status != 200 or not reply.is_whole:
