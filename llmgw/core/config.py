@@ -1,6 +1,6 @@
 """The configuration as values: every section with its defaults, valid once built.
 
-Durations are seconds, sizes are bytes. `llmgw/config_file.py` makes these from TOML.
+Durations are seconds, sizes are bytes. `llmgw/config_file` makes these from TOML.
 """
 
 from __future__ import annotations
@@ -187,6 +187,14 @@ class BaseUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class KeySource:
+    """Where an upstream's key was read from: may be shown, which the key itself may not."""
+
+    key: str  # "api_key_env" or "api_key_file"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A self-hosted server: probed, listed and scraped."""
 
@@ -199,6 +207,7 @@ class Node:
     routes: frozenset[str] | None = None  # route paths it has; None: all
     websocket: bool | None = None  # None: found out
     drain: bool = False
+    key_source: KeySource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +223,7 @@ class Account:
     websocket: bool | None = None
     hide_messages: bool = False
     routes: frozenset[str] | None = None
+    key_source: KeySource | None = None
 
 
 Upstream = Node | Account
