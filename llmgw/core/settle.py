@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from llmgw.core.circuit import CircuitEvent, CircuitKey, DemotionKey
 from llmgw.core.failover import Attempt, Outcome
 from llmgw.core.types import AssignmentId, KeyId, PoolName, RouteClass
+from llmgw.core.usage import Usage as Usage
 from llmgw.core.wire import Call
 
 
@@ -45,14 +46,6 @@ class AttemptRow:
     status: int | None
     started: float
     ended: float
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """None: the upstream did not tell."""
-
-    tokens_in: int | None = None
-    tokens_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
