@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from llmgw.daemon.keyfile import KeyFileWatch, mark_of
+from llmgw.daemon.keyfile import KeyFileWatch
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def watch(path, looks):
         looks.append(path.read_text())
 
     watch = KeyFileWatch(changed)
-    watch.follow(path, mark_of(path))
+    watch.follow(path)
     return watch
 
 
@@ -58,17 +58,19 @@ async def test_a_file_that_is_gone_is_no_change(watch, path, looks):
     assert looks == ["one"]
 
 
-async def test_what_a_reload_has_read_is_not_read_again(watch, path, looks):
+async def test_after_a_reload_the_file_is_read_once_more(watch, path, looks):
     path.write_text("one")
-    watch.follow(path, mark_of(path))
+    await watch.look()
+    watch.follow(path)
 
     await watch.look()
+    await watch.look()
 
-    assert looks == []
+    assert looks == ["one", "one"]
 
 
 async def test_without_a_file_to_follow_nothing_is_looked_at(watch, path, looks):
-    watch.follow(None, None)
+    watch.follow(None)
     path.write_text("one")
 
     await watch.look()

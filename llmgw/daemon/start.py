@@ -1,0 +1,100 @@
+"""From a command line to a running gateway: what can fail with one clear line fails here.
+
+The order: configuration, logs, folders, sockets, and only then the event loop and what lives in
+it. Nothing is started before everything that can be refused has been looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+
+import uvloop
+
+from llmgw import __version__
+from llmgw.config_file import ConfigError, Loaded
+from llmgw.daemon.front import Listeners, Opening
+from llmgw.daemon.inherit import Inheritance, InheritanceUnusable, take_inheritance
+from llmgw.daemon.notify import Notifier, watchdog_interval
+from llmgw.daemon.places import Places, PlaceUnusable, prepare
+from llmgw.daemon.sockets import ListenFailed
+from llmgw.daemon.source import Source
+from llmgw.observe import logs
+
+log = logging.getLogger("llmgw")
+
+
+class StartRefused(Exception):
+    """The gateway can't start; each line names what is wrong and where."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a process begins with."""
+
+    source: Source
+    loaded: Loaded
+    places: Places
+    opening: Opening
+    inheritance: Inheritance
+    notifier: Notifier
+    watchdog: float | None
+
+
+def prepare_launch(
+    source: Source, places: Places, environment: MutableMapping[str, str]
+) -> Launch:
+    """Read, check and bind. Raises `StartRefused`."""
+    try:
+        loaded = source.load()
+        logs.setup(loaded.config.log, sys.stderr)
+        prepare(places)
+        inheritance = take_inheritance(environment, os.getpid())
+        opening = Listeners.inherited(inheritance).open(loaded.config.gateway)
+    except ConfigError as error:
+        raise StartRefused(tuple(f"{source}: {fault}" for fault in error.faults)) from error
+    except (PlaceUnusable, InheritanceUnusable, ListenFailed) as error:
+        raise StartRefused((str(error),)) from error
+    return Launch(
+        source,
+        loaded,
+        places,
+        opening,
+        inheritance,
+        Notifier.from_environment(environment),
+        watchdog_interval(environment, None if inheritance.is_upgrade else os.getpid()),
+    )
+
+
+def run_launch(launch: Launch) -> int:
+    """Serve until told to stop; the exit status."""
+    from llmgw.daemon.compose import serve
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(launch))
+    return 0
+
+
+def tell_loaded(loaded: Loaded, source: Source) -> None:
+    """The first lines of the log."""
+    config = loaded.config
+    log.info("starting gateway", extra={"version": __version__, "pid": os.getpid()})
+    log.info(
+        "config loaded",
+        extra={
+            "source": str(source),
+            "digest": loaded.digest,
+            "nodes": len(config.nodes),
+            "accounts": len(config.accounts),
+        },
+    )
+    for note in (*loaded.notes, *loaded.keys_faults):
+        log.warning("config note", extra={"place": note.place, "note": str(note)})
