@@ -61,9 +61,12 @@ class Router:
     def eligible(self, snapshot: Snapshot, ask: Ask) -> Eligibility:
         fleet, board = self._registry.version, self._board.version
         kept = self._eligible.get(ask)
-        if kept and kept[0].is_fresh(snapshot, fleet, board):
-            if self._clock() < kept[1].valid_until:
-                return kept[1]
+        if (
+            kept
+            and kept[0].is_fresh(snapshot, fleet, board)
+            and self._clock() < kept[1].valid_until
+        ):
+            return kept[1]
         if len(self._eligible) >= MOST_KEPT:
             self._eligible.clear()
         found = self._select(snapshot, ask)

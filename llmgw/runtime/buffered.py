@@ -1,0 +1,106 @@
+"""An answer that is no event stream: read whole and judged, or passed through when too large."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from llmgw.core import document
+from llmgw.core.classify import Fault
+from llmgw.core.eligibility import Candidate
+from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.failures import MAX_CLASSIFIED_BYTES, error_answer, find_error
+from llmgw.core.types import Dialect
+from llmgw.core.usage import usage_of_body
+from llmgw.observe.metrics import PASSTHROUGH, child
+from llmgw.runtime.answer import (
+    Broken,
+    Errand,
+    Refused,
+    Result,
+    Served,
+    answer_headers,
+    read_up_to,
+)
+from llmgw.runtime.ports import Downstream, Exchange
+
+log = logging.getLogger("llmgw")
+
+
+async def relay_buffered(errand: Errand, candidate: Candidate, exchange: Exchange) -> Result:
+    """Raises `UpstreamError` while the client has seen nothing of it."""
+    body, whole = await read_up_to(exchange, errand.config.gateway.max_buffered_response_bytes)
+    if not whole:
+        return await _pass_through(errand, candidate, exchange, body)
+    refused = _judge(exchange, body, errand.call.route.dialect)
+    if refused is not None:
+        return refused
+    if errand.downstream.committed:
+        raise UpstreamError(FaultKind.INVALID, "no event stream")
+    errand.seen()
+    head = exchange.head
+    headers = answer_headers(head, candidate, errand, stream=False)
+    errand.downstream.respond(head.status, headers, body)
+    return Served(head.status, usage_of_body(body, errand.call.route.dialect))
+
+
+def _judge(exchange: Exchange, body: bytes, dialect: Dialect) -> Refused | None:
+    """An error object under 200 is a failure, and so is what is said to be JSON and is not."""
+    head = exchange.head
+    if "json" not in (head.header("content-type") or "") or head.header("content-encoding"):
+        return None
+    if len(body) > MAX_CLASSIFIED_BYTES:
+        _expect_json_ends(body)
+        return None
+    answer = document.parse(body)
+    if answer is None and not document.is_json(body):
+        raise UpstreamError(FaultKind.INVALID, "not JSON")
+    error = find_error(answer)
+    if error is None:
+        return None
+    fault = Fault.from_error(FaultKind.IN_BAND, error, status=head.status)
+    return Refused(fault, head.headers, error_answer(answer, dialect), error)
+
+
+def _expect_json_ends(body: bytes) -> None:
+    """A large body is not parsed: it would hold up every other stream."""
+    if body.lstrip()[:1] not in (b"{", b"[") or body.rstrip()[-1:] not in (b"}", b"]"):
+        raise UpstreamError(FaultKind.INVALID, "not JSON")
+
+
+async def _pass_through(
+    errand: Errand, candidate: Candidate, exchange: Exchange, read: bytes
+) -> Result:
+    """Too large to hold: from here on it can no longer be replaced."""
+    head = exchange.head
+    if errand.downstream.committed:
+        raise UpstreamError(FaultKind.INVALID, "no event stream")
+    log.info(
+        "response exceeded buffer limit; passing through",
+        extra={"request_id": errand.call.request_id, "assignment": candidate.assignment},
+    )
+    child(PASSTHROUGH, errand.model_label, "buffer_limit").inc()
+    errand.seen()
+    errand.downstream.commit(head.status, answer_headers(head, candidate, errand, stream=False))
+    try:
+        await _pump(exchange, errand.downstream, read, stall=errand.config.streams.client_stall)
+    except UpstreamError as error:
+        log.warning(
+            "response truncated after commit",
+            extra={"request_id": errand.call.request_id, "assignment": candidate.assignment},
+        )
+        errand.downstream.cut()
+        return Broken(Fault(error.kind), head.status)
+    errand.downstream.finish()
+    return Served(head.status)
+
+
+async def _pump(exchange: Exchange, to: Downstream, first: bytes, *, stall: float) -> None:
+    """Read on as the client takes it; one that takes nothing for `stall` seconds has left."""
+    data = first
+    while data:
+        to.write(data)
+        if to.paused:
+            async with asyncio.timeout(stall):
+                await to.drained()
+        data = await exchange.read()

@@ -1,0 +1,253 @@
+"""The one async loop: walk the route plan until a candidate serves or nobody else may.
+
+Decisions come from `core` as values; this module carries them out, in order, and sees to it that
+every way out, a leaving client's too, is settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from llmgw.core.answers import error_event
+from llmgw.core.budget import RetryBudget
+from llmgw.core.classify import Fault, Verdict, Whose, after_recheck, classify
+from llmgw.core.config import Upstream
+from llmgw.core.eligibility import Candidate
+from llmgw.core.errors import FaultKind
+from llmgw.core.failover import Ending, Failover, Handoff
+from llmgw.core.final import Failure, FinalAnswer, final_failure
+from llmgw.core.settle import Scope
+from llmgw.core.usage import UNKNOWN, Usage
+from llmgw.observe.metrics import CLIENT_WRITE_FAILURES, RETRY_BUDGET_EXHAUSTED, child
+from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
+from llmgw.runtime.attempt import Attempt
+from llmgw.runtime.settler import Settler
+from llmgw.runtime.splice import ClientStalled
+
+log = logging.getLogger("llmgw")
+
+UNREACHED = (FaultKind.CONNECT, FaultKind.LOST)
+CLIENT_LEFT = 499  # what nginx calls it; no client sees it
+
+
+class Watch(Protocol):
+    """Who is told what requests see of the nodes."""
+
+    def connection_failed(self, upstream: Upstream) -> None: ...
+
+    def answered(self, upstream: Upstream, status: int) -> None: ...
+
+    async def model_is_gone(self, upstream: Upstream, model: str) -> bool:
+        """Ask the node's list, bounded; True only if a successful list no longer has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What one dispatch is handed besides its errand."""
+
+    tools: Tools
+    settler: Settler
+    watch: Watch
+    budget: RetryBudget
+    scope: Scope
+
+
+class Dispatch:
+    """Serves one errand. `run` returns once the client has its answer."""
+
+    def __init__(self, context: Context, errand: Errand, failover: Failover) -> None:
+        self._context = context
+        self._errand = errand
+        self._failover = failover
+        self._failures: list[Failure] = []
+        self._status = CLIENT_LEFT
+        self._usage = UNKNOWN
+        self._started = context.tools.wall()
+
+    async def run(self) -> bool:
+        """False: no candidate could be dispatched, and nothing was answered."""
+        try:
+            return await self._walk()
+        except asyncio.CancelledError:
+            self._client_left()
+            raise
+        except ClientStalled:
+            self._errand.downstream.cut()
+            self._client_left()
+            return True
+        finally:
+            self._errand.seen()
+            if self._failover.log:
+                self._settle()
+
+    async def _walk(self) -> bool:
+        while (candidate := self._failover.candidate) is not None:
+            owner = self._admit(candidate)
+            if owner is None and candidate.probe:
+                self._failover.skip()
+                continue
+            self._failover.dispatch(now=self._context.tools.wall(), owner=owner)
+            self._errand.attempts += 1
+            last = self._failover.is_last
+            result = await Attempt(self._context.tools, self._errand, candidate, last=last).run()
+            if await self._is_over(candidate, result):
+                return True
+        if not self._failures:
+            return False
+        self._answer_failure()
+        return True
+
+    def _admit(self, candidate: Candidate) -> str | None:
+        """The owner of the probe slot that was taken, for a candidate that needs one."""
+        if not candidate.probe:
+            return None
+        owner = f"{self._context.tools.instance}:{self._errand.call.request_id}"
+        taken = self._context.settler.lease(self._context.scope, candidate, owner)
+        return owner if taken else None
+
+    async def _is_over(self, candidate: Candidate, result: Result) -> bool:
+        self._tell_watch(candidate, result)
+        match result:
+            case Served(status, usage, fault):
+                self._served(candidate, status, usage, fault)
+                return True
+            case Broken(fault, status, usage):
+                self._served(candidate, status, usage, fault)
+                return True
+            case Refused():
+                return await self._refused(candidate, result)
+
+    def _tell_watch(self, candidate: Candidate, result: Result) -> None:
+        match result:
+            case Refused(fault) if fault.kind in UNREACHED:
+                self._context.watch.connection_failed(candidate.upstream)
+            case Refused(Fault(status=int(status))) | Served(status) | Broken(_, status):
+                self._context.watch.answered(candidate.upstream, status)
+
+    def _served(
+        self, candidate: Candidate, status: int, usage: Usage, fault: Fault | None
+    ) -> None:
+        """The client has seen this attempt: no other may follow it, whatever came of it."""
+        self._status, self._usage = status, usage
+        now = self._context.tools.wall()
+        if fault is None:
+            self._failover.succeed(now=now, status=status)
+        else:
+            verdict = self._classify(candidate, fault, visible=True)
+            self._failover.record(verdict, now=now, visible=True, status=status)
+
+    async def _refused(self, candidate: Candidate, result: Refused) -> bool:
+        verdict = await self._judge(candidate, result.fault)
+        self._failures.append(
+            Failure(candidate, result.fault, verdict, result.headers, result.body, result.error)
+        )
+        tools = self._context.tools
+        step = self._failover.record(
+            verdict,
+            now=tools.wall(),
+            visible=False,
+            budget_ok=self._budget_allows(verdict),
+            status=result.fault.status,
+        )
+        if isinstance(step, Handoff):
+            if verdict.budgeted:
+                self._context.budget.spend(tools.clock())
+            self._context.settler.handoff(self._context.scope, step.attempt)
+            self._log_handoff(candidate, result.fault, verdict)
+            return False
+        if step.ending is Ending.OVER_BUDGET:
+            child(RETRY_BUDGET_EXHAUSTED, self._context.scope.pool).inc()
+        self._answer_failure()
+        return True
+
+    async def _judge(self, candidate: Candidate, fault: Fault) -> Verdict:
+        verdict = self._classify(candidate, fault, visible=False)
+        if verdict.recheck and self._errand.config.routing.recheck_404:
+            model = self._errand.call.model
+            gone = await self._context.watch.model_is_gone(candidate.upstream, model)
+            verdict = after_recheck(verdict, gone=gone, lane=self._context.scope.lane)
+        if verdict.whose is Whose.CREDENTIAL:
+            log.error("upstream refused its credential", extra=self._fields(candidate, verdict))
+        return verdict
+
+    def _classify(self, candidate: Candidate, fault: Fault, *, visible: bool) -> Verdict:
+        return classify(
+            fault,
+            provenance=candidate.provenance,
+            lane=self._context.scope.lane,
+            is_account=candidate.is_account,
+            visible=visible,
+        )
+
+    def _budget_allows(self, verdict: Verdict) -> bool:
+        if not verdict.budgeted:
+            return True
+        retried = self._errand.call.stainless_retries > 0
+        return self._context.budget.allows(self._context.tools.clock(), retried=retried)
+
+    def _answer_failure(self) -> None:
+        """The last failure is the client's answer, as a status or, after commit, an event."""
+        call, downstream = self._errand.call, self._errand.downstream
+        self._errand.seen()
+        answer = final_failure(
+            self._failures, dialect=call.route.dialect, request_id=call.request_id
+        )
+        self._status = answer.status
+        if not downstream.committed:
+            headers = (*answer.headers, *self._errand.explanation)
+            downstream.respond(answer.status, headers, answer.body)
+            return
+        downstream.write(_event_of(answer, self._errand))
+        downstream.finish(close=True)
+
+    def _client_left(self) -> None:
+        self._failover.cancel(now=self._context.tools.wall())
+        if self._errand.downstream.committed:
+            child(CLIENT_WRITE_FAILURES, self._errand.model_label).inc()
+            log.info(
+                "client write failed after commit",
+                extra={"request_id": self._errand.call.request_id},
+            )
+
+    def _settle(self) -> None:
+        self._context.settler.settle(
+            self._context.scope,
+            self._failover,
+            status=self._status,
+            started=self._started,
+            usage=self._usage,
+            model_label=self._errand.model_label,
+        )
+
+    def _log_handoff(self, candidate: Candidate, fault: Fault, verdict: Verdict) -> None:
+        log.warning(_handoff_text(fault, self._errand), extra=self._fields(candidate, verdict))
+
+    def _fields(self, candidate: Candidate, verdict: Verdict) -> dict[str, str]:
+        return {
+            "request_id": self._errand.call.request_id,
+            "assignment": candidate.assignment,
+            "node": candidate.upstream.name,
+            "reason": verdict.reason,
+        }
+
+
+def _handoff_text(fault: Fault, errand: Errand) -> str:
+    if fault.kind in UNREACHED:
+        return "retrying after connection failure"
+    if errand.call.stream and fault.kind is not FaultKind.STATUS:
+        return "retrying after streaming failure before first chunk"
+    return "retrying after refusal"
+
+
+def _event_of(answer: FinalAnswer, errand: Errand) -> bytes:
+    return error_event(
+        errand.call.route.dialect,
+        status=answer.status,
+        message=answer.message,
+        type=answer.type,
+        code=answer.code,
+        param=answer.param,
+    )

@@ -1,0 +1,172 @@
+"""The live whole: one configuration, one fleet, one board, and a request's way through them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable
+
+from llmgw.core.budget import RetryBudget
+from llmgw.core.catalog import Catalog
+from llmgw.core.config import Config
+from llmgw.core.eligibility import Ask, Eligibility, Exclusion, nearest_model
+from llmgw.core.failover import Failover
+from llmgw.core.headers import own_headers
+from llmgw.core.policy import KeyRing, Principal
+from llmgw.core.settle import scope_of
+from llmgw.core.types import PoolName
+from llmgw.core.wire import Call
+from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS, child, model_label
+from llmgw.runtime.answer import Errand, Tools
+from llmgw.runtime.board import Board
+from llmgw.runtime.dispatch import Context, Dispatch, Watch
+from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.ports import Downstream, Upstreams
+from llmgw.runtime.registry import Registry
+from llmgw.runtime.router import Router
+from llmgw.runtime.settler import Settler
+from llmgw.runtime.snapshot import build_snapshot
+from llmgw.runtime.wheel import Wheel, period_for
+
+log = logging.getLogger("llmgw")
+
+MODEL_EXCLUSIONS = (Exclusion.MISSING, Exclusion.EMPTY, Exclusion.EXPIRED)
+SSE_HEADERS = (("content-type", "text/event-stream; charset=utf-8"),)
+
+
+class Gateway:
+    """Serves calls. Whoever reads `snapshot` or `keyring` once per request never sees half a
+    reload.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        keyring: KeyRing,
+        *,
+        registry: Registry,
+        upstreams: Upstreams,
+        watch: Watch,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.snapshot = build_snapshot(config)
+        self.keyring = keyring
+        self.registry = registry
+        self.instance = secrets.token_hex(6)
+        self.board = Board(config.circuits, wall=wall)
+        self.router = Router(registry, self.board, clock=clock, wall=wall)
+        self.wheel = Wheel(period_for(config.streams), clock)
+        self._watch = watch
+        self._settler = Settler(self.board, self.router, wall=wall)
+        self._tools = Tools(upstreams, registry, self.wheel, self.instance, clock, wall)
+        self._budgets: dict[PoolName, RetryBudget] = {}
+
+    @property
+    def config(self) -> Config:
+        return self.snapshot.config
+
+    def replace(self, config: Config, keyring: KeyRing) -> None:
+        """Take a new configuration: requests that come from now on see it whole."""
+        self.registry.reload(config)
+        self.snapshot = build_snapshot(config)
+        self.keyring = keyring
+        self.board.config = config.circuits
+        self.board.retain(id for members in self.snapshot.members.values() for id, _ in members)
+        self.wheel.period = period_for(config.streams)
+
+    def new_request_id(self) -> str:
+        return f"req_{secrets.token_hex(12)}"
+
+    def catalog(self, pool: PoolName) -> Catalog:
+        return self.router.catalog(self.snapshot, pool)
+
+    async def serve(self, call: Call, principal: Principal, downstream: Downstream) -> None:
+        """Answer the call. Raises `GatewayError` while the client has seen nothing."""
+        IN_FLIGHT.inc()
+        try:
+            await self._serve(call, principal, downstream)
+        finally:
+            IN_FLIGHT.dec()
+
+    async def _serve(self, call: Call, principal: Principal, downstream: Downstream) -> None:
+        snapshot = self.snapshot
+        ask = Ask(
+            pool=principal.pool,
+            model=call.model,
+            route=call.route.path,
+            lane=call.lane,
+            ring=snapshot.rings.get(call.model),
+        )
+        eligibility = self.router.eligible(snapshot, ask)
+        label = self.label(principal.pool, call.model)
+        self._count_exclusions(eligibility, label)
+        if not eligibility.candidates:
+            self._log_refusal(eligibility)
+            raise self.router.refusal(snapshot, eligibility)
+        plan = self.router.plan(snapshot, eligibility, call, principal)
+        budget = self._budgets.setdefault(principal.pool, RetryBudget())
+        budget.request(self._tools.clock())
+        context = Context(
+            self._tools,
+            self._settler,
+            self._watch,
+            budget,
+            scope_of(call, pool=principal.pool, key=principal.key),
+        )
+        errand = self._errand(call, principal, downstream, label)
+        if not await Dispatch(context, errand, Failover(plan)).run():
+            raise self.router.refusal(snapshot, eligibility)
+
+    def label(self, pool: PoolName, model: str) -> str:
+        """The `model` label of metrics: clients choose names, so only known ones count."""
+        return model_label(model, self.catalog(pool).knows)
+
+    def _errand(
+        self, call: Call, principal: Principal, downstream: Downstream, label: str
+    ) -> Errand:
+        config = self.config
+        started = self._tools.clock()
+        errand = Errand(
+            call,
+            config,
+            downstream,
+            label,
+            started=started,
+            explain=principal.explain or config.routing.explain,
+        )
+        if call.stream and call.route.streams:
+            own = own_headers(request_id=call.request_id, dialect=call.route.dialect, stream=True)
+            errand.early = EarlyCommit(
+                downstream,
+                dialect=call.route.dialect,
+                headers=(*SSE_HEADERS, *own),
+                limits=config.streams,
+                wheel=self.wheel,
+                started=started,
+            )
+        return errand
+
+    def _count_exclusions(self, eligibility: Eligibility, label: str) -> None:
+        for reason in MODEL_EXCLUSIONS:
+            if count := eligibility.excluded.get(reason):
+                child(MODEL_FILTER_EXCLUSIONS, label, reason).inc(count)
+
+    def _log_refusal(self, eligibility: Eligibility) -> None:
+        ask = eligibility.ask
+        known = self.catalog(ask.pool).entries
+        log.warning(
+            "no node serves requested model",
+            extra={
+                "pool": ask.pool,
+                "model": self.label(ask.pool, ask.model or ""),
+                "nearest": nearest_model(ask.model or "", tuple(known)),
+                "excluded": _words(eligibility),
+            },
+        )
+
+
+def _words(eligibility: Eligibility) -> str:
+    pairs: Iterable[tuple[Exclusion, int]] = eligibility.excluded.items()
+    return ", ".join(f"{reason}={count}" for reason, count in pairs)

@@ -1,0 +1,149 @@
+"""An event stream on its way: withheld until it shows something, then spliced, then ended well.
+
+How a stream ends is decided from its retained tail: whole, with an error event of ours, or cut
+where nothing more can be said.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import assert_never
+
+from llmgw.core.answers import error_event
+from llmgw.core.classify import Fault
+from llmgw.core.eligibility import Candidate
+from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.relay import Faulted, Held, OpenRelay, Relay, Release, ReleaseCause
+from llmgw.core.tail import EndingKind, Outcome, Tail
+from llmgw.core.types import Dialect
+from llmgw.observe.metrics import OPEN_STREAMS, TIME_TO_FIRST_EVENT, WITHHELD_OVERFLOWS, child
+from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools, answer_headers
+from llmgw.runtime.ports import Exchange
+from llmgw.runtime.splice import Splice
+
+log = logging.getLogger("llmgw")
+
+
+class StreamRelay:
+    """One attempt's event stream: `until_visible`, and if that is None, `run`."""
+
+    def __init__(
+        self, tools: Tools, errand: Errand, candidate: Candidate, exchange: Exchange
+    ) -> None:
+        self._tools = tools
+        self._errand = errand
+        self._candidate = candidate
+        self._exchange = exchange
+        self._dialect = errand.call.route.dialect
+        self._released = b""
+        self._ended = False
+
+    async def until_visible(self) -> Refused | None:
+        """Withhold; None once the client is to see this attempt. Raises `UpstreamError`."""
+        relay = self._relay()
+        while True:
+            data = await self._exchange.read()
+            found = relay.feed(data) if data else relay.end()
+            match found:
+                case Held():
+                    continue
+                case Faulted(kind, error, body):
+                    fault = Fault.from_error(kind, error, status=self._exchange.head.status)
+                    return Refused(fault, self._exchange.head.headers, body, error)
+                case Release(released, cause):
+                    self._released, self._ended = released, not data
+                    self._note(cause)
+                    return None
+
+    async def run(self) -> Result:
+        """From the first visible event to the end."""
+        errand, head = self._errand, self._exchange.head
+        errand.seen()
+        TIME_TO_FIRST_EVENT.observe(self._tools.clock() - errand.started)
+        if not errand.downstream.committed:
+            headers = answer_headers(head, self._candidate, errand, stream=True)
+            errand.downstream.commit(head.status, headers)
+        tail = Tail(self._dialect)
+        OPEN_STREAMS.inc()
+        try:
+            fault = await self._splice(tail)
+        finally:
+            OPEN_STREAMS.dec()
+        return self._end(tail, fault)
+
+    def _relay(self) -> Relay | OpenRelay:
+        if self._errand.call.is_compact:
+            return OpenRelay()
+        limits = self._errand.config.streams
+        return Relay(
+            self._dialect, hold_bytes=limits.hold_bytes, max_event_bytes=limits.max_event_bytes
+        )
+
+    def _note(self, cause: ReleaseCause) -> None:
+        if cause is ReleaseCause.OVERFLOW:
+            child(WITHHELD_OVERFLOWS, self._errand.model_label).inc()
+
+    async def _splice(self, tail: Tail) -> UpstreamError | None:
+        if self._ended:
+            tail.push(self._released)
+            self._errand.downstream.write(self._released)
+            return None
+        splice = Splice(
+            self._exchange,
+            self._errand.downstream,
+            tail,
+            dialect=self._dialect,
+            limits=self._errand.config.streams,
+            wheel=self._tools.wheel,
+        )
+        return await splice.run(self._released)
+
+    def _end(self, tail: Tail, fault: UpstreamError | None) -> Result:
+        """Say to the client how it ended, and tell whose fault it was."""
+        status, downstream = self._exchange.head.status, self._errand.downstream
+        ending, outcome, usage = tail.ending(cut=fault is not None), tail.outcome(), tail.usage()
+        if ending.completion:
+            downstream.write(ending.completion)
+        match ending.kind:
+            case EndingKind.COMPLETE:
+                downstream.finish(close=fault is not None)
+                return Served(status, usage, self._own_fault(outcome))
+            case EndingKind.MISSING_TERMINAL:
+                downstream.write(_last_word(self._dialect, fault))
+                downstream.finish(close=True)
+            case EndingKind.BROKEN:
+                downstream.cut()
+            case _:
+                assert_never(ending.kind)
+        self._log_end(fault)
+        return Broken(Fault(FaultKind.CUT if fault is None else fault.kind), status, usage)
+
+    def _own_fault(self, outcome: Outcome) -> Fault | None:
+        """What the upstream itself said went wrong, at the end of a stream that was relayed."""
+        if not outcome.is_failed:
+            return None
+        status = self._exchange.head.status
+        return Fault.from_error(FaultKind.IN_BAND, outcome.error, status=status)
+
+    def _log_end(self, fault: UpstreamError | None) -> None:
+        log.warning(
+            "stream terminated by upstream failure",
+            extra={
+                "request_id": self._errand.call.request_id,
+                "assignment": self._candidate.assignment,
+                "node": self._candidate.upstream.name,
+                "reason": "no terminal event" if fault is None else fault.kind,
+            },
+        )
+
+
+def _last_word(dialect: Dialect, fault: UpstreamError | None) -> bytes:
+    """One error event instead of the rest of the stream."""
+    silent = fault is not None and fault.kind is FaultKind.IDLE
+    return error_event(
+        dialect,
+        status=504 if silent else 502,
+        message="the upstream went silent" if silent else "the upstream ended the stream early",
+        type="server_error",
+        code="upstream_timeout" if silent else "upstream_error",
+    )
