@@ -22,7 +22,17 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SCRYPT: Final = re.compile(r"\$?scrypt[$:][!-~]+", re.ASCII)
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, section 5.6.2
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_SECRET_HEADERS: Final = frozenset({"authorization", "x-api-key", "api-key", "cookie"})
+_SECRET_HEADERS: Final = frozenset(
+    {
+        "api-key",
+        "authorization",
+        "cookie",
+        "ocp-apim-subscription-key",
+        "proxy-authorization",
+        "x-api-key",
+        "x-goog-api-key",
+    }
+)
 _FRAMING_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding"}
 )
@@ -35,6 +45,7 @@ class Kind:
     name: str  # in the documentation
     parse: Callable[[object], object]
     show: Callable[[object], Toml]
+    shows_none: bool = False  # None has a written form too
 
 
 def kind(name: str, parse: Callable[[object], T], show: Callable[[T], Toml]) -> Kind:
@@ -48,6 +59,7 @@ def off_or(inner: Kind) -> Kind:
         f'{inner.name}, or "off"',
         lambda value: None if value == OFF else inner.parse(value),
         lambda value: OFF if value is None else inner.show(value),
+        shows_none=True,
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from llmgw.config_file.base_urls import GivenUrl
 from llmgw.core.types import Headers, Strategy
+
+KEYS_FILE: Final = "keys.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class AssignmentTable:
 class AuthTable:
     """`[auth]` without its keys."""
 
-    keys_file: str = "keys.toml"
+    keys_file: str = KEYS_FILE
 
 
 @dataclass(frozen=True, slots=True)
