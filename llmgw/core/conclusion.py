@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmgw.core import document
 from llmgw.core.failures import ErrorObject, find_error
 from llmgw.core.sight import Sight, sight_of
-from llmgw.core.sse import DONE, Event, parse_event
+from llmgw.core.sse import Event, parse_event
 from llmgw.core.types import Dialect
+
+LAST_EVENTS = 8  # behind a terminal event stand a usage chunk, `[DONE]` or a comment, no more
 
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"')
 
@@ -22,30 +24,19 @@ class Outcome:
     error: ErrorObject | None = None  # of a failure, where an error object was found
 
 
-def outcome_of(blocks: Sequence[bytes], dialect: Dialect) -> Outcome:
-    """`blocks`: the last events in order, without their blank lines, line ends as LF."""
-    if dialect in (Dialect.RESPONSES, Dialect.MESSAGES):
-        return _last_decisive(reversed(blocks), dialect)
-    failed = _last_decisive(_mentioning(b"error", blocks), dialect)
-    if failed.is_failed:
-        return failed
-    done = any(event.data == DONE for event in map(parse_event, _mentioning(DONE, blocks)))
-    return Outcome(is_terminal=done or _are_choices_finished(map(parse_event, blocks)))
-
-
-def _mentioning(word: bytes, blocks: Sequence[bytes]) -> Iterator[bytes]:
-    """From the end. Parsing every event that a stream ends with would cost more than its relay."""
-    return (block for block in reversed(blocks) if word in block)
-
-
-def _last_decisive(blocks: Iterable[bytes], dialect: Dialect) -> Outcome:
-    for event in map(parse_event, blocks):
-        sight = sight_of(event, dialect)
-        if sight is Sight.FAULT:
-            return Outcome(True, True, find_error(document.parse(event.data)))
-        if sight is Sight.TERMINAL:
-            return Outcome(True)
-    return Outcome()
+def outcome_of(text: bytes, dialect: Dialect) -> Outcome:
+    """`text`: the last whole events, in order, with LF as the only line end."""
+    last = text.rsplit(b"\n\n", LAST_EVENTS)
+    events = [parse_event(block) for block in last[-LAST_EVENTS:]]
+    sights = [sight_of(event, dialect) for event in events]
+    if Sight.FAULT in sights:
+        answer = document.parse(events[sights.index(Sight.FAULT)].data)
+        return Outcome(True, True, find_error(answer))
+    if Sight.TERMINAL in sights:
+        return Outcome(True)
+    if dialect not in (Dialect.CHAT, Dialect.COMPLETIONS):
+        return Outcome()
+    return Outcome(_are_choices_finished(map(parse_event, text.split(b"\n\n"))))
 
 
 def _are_choices_finished(events: Iterable[Event]) -> bool:

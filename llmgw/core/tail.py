@@ -13,6 +13,7 @@ from llmgw.core.conclusion import Outcome, outcome_of
 from llmgw.core.sight import KINDS, Sight, sight_of
 from llmgw.core.sse import (
     BOM,
+    DONE,
     Event,
     EventCutter,
     close_event,
@@ -49,13 +50,22 @@ class Ending:
 class Tail:
     """The last 64 KiB of one stream, beginning with its first bytes or at an event."""
 
-    __slots__ = ("_ceiling", "_dialect", "_head", "_kept", "_limit", "_marks", "_opening")
+    __slots__ = (
+        "_ceiling",
+        "_dialect",
+        "_endings",
+        "_head",
+        "_kept",
+        "_limit",
+        "_marks",
+        "_opening",
+    )
 
     def __init__(self, dialect: Dialect, *, limit: int = RETAINED_BYTES) -> None:
         self._dialect = dialect
         self._limit = limit
         self._ceiling = limit + min(limit, SLACK_BYTES)
-        self._marks = _MARKS[dialect]
+        self._endings, self._marks = _LAST_EVENTS[dialect]
         self._kept = bytearray()
         self._head = b""  # how the event begins that `_kept` holds only the end of
         self._opening: Usage | None = None  # what a trimmed start told
@@ -69,15 +79,15 @@ class Tail:
         """Whether a keepalive or an error event may follow what was pushed."""
         return ends_between_events(self._kept)
 
-    def is_done_marker(self, data: bytes) -> bool:
-        """Whether `data`, just pushed, ends with the event after which nothing follows.
+    def is_done(self) -> bool:
+        """Whether what was pushed ends with the event after which nothing follows.
 
-        Asked for every read, so it looks at the start of the last event and no further.
+        Asked after every read, so it looks at the start of the last event and no further.
         """
-        if data[-1:] not in (b"\n", b"\r"):
+        if not self._kept.endswith(self._endings):
             return False
         start = _start_of_last_event(self._kept)
-        if start < 0 or not self._begins_with_mark(start):
+        if not self._begins_with_mark(start):
             return False
         return sight_of(self._event(start), self._dialect) in (Sight.TERMINAL, Sight.FAULT)
 
@@ -86,15 +96,13 @@ class Tail:
 
     def outcome(self) -> Outcome:
         """What the events up to here say of the stream."""
-        text = bytes(self._kept)
+        text = bytes(self._kept).removeprefix(BOM)
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        blocks = text.removeprefix(BOM).split(b"\n\n")
         if self._head:
-            blocks[0] = _elided(self._head, blocks[0])
-        if close_event(blocks[-1]) is None:
-            blocks.pop()
-        return outcome_of(blocks, self._dialect)
+            text = _elided(self._head, text)
+        whole, _, rest = text.rpartition(b"\n\n")
+        return outcome_of(text if close_event(rest) else whole, self._dialect)
 
     def ending(self, *, cut: bool = False) -> Ending:
         """Asked once the upstream's bytes have ended; `cut`: not by their framing."""
@@ -155,12 +163,11 @@ class Tail:
 
 
 def _start_of_last_event(kept: bytearray) -> int:
-    """-1 where the bytes do not end with a blank line."""
-    for blank in _BLANK_LINES:
-        if kept.endswith(blank):
-            before = kept.rfind(blank, 0, -len(blank))
-            return 0 if before < 0 else before + len(blank)
-    return -1
+    """Of the event that ends with the blank line at the end of the bytes."""
+    lf, crlf, cr = _BLANK_LINES
+    blank = lf if kept.endswith(lf) else crlf if kept.endswith(crlf) else cr
+    before = kept.rfind(blank, 0, -len(blank))
+    return 0 if before < 0 else before + len(blank)
 
 
 def _end_of_a_blank_line(kept: bytearray, limit: int) -> int:
@@ -187,13 +194,14 @@ def _completion_of_comments(pending: bytes) -> bytes | None:
     return b"" if pending.endswith((b"\n", b"\r")) else b"\n"
 
 
-def _marks_of(dialect: Dialect) -> tuple[bytes, ...]:
-    """How an event may begin after which nothing follows, in the forms that servers write."""
+def _last_events_of(dialect: Dialect) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """How an event after which nothing follows may end, and begin, in the forms in use."""
     if dialect not in KINDS:
-        return (b"data: [DONE]", b"data:[DONE]")
+        return tuple(DONE + one for one in _BLANK_LINES), (b"data: [DONE]", b"data:[DONE]")
     last = [kind for kind, sight in KINDS[dialect].items() if sight is not Sight.HIDDEN]
     forms = ("event: {}", "event:{}", 'data: {{"type":"{}"', 'data: {{"type": "{}"')
-    return tuple(form.format(kind).encode() for kind in (*last, "error") for form in forms)
+    marks = (form.format(kind).encode() for kind in (*last, "error") for form in forms)
+    return _BLANK_LINES, tuple(marks)
 
 
-_MARKS = {dialect: _marks_of(dialect) for dialect in Dialect}
+_LAST_EVENTS = {dialect: _last_events_of(dialect) for dialect in Dialect}
