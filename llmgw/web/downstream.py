@@ -7,16 +7,13 @@ response machinery sees a response that has been sent already.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from aiohttp import HttpVersion11, web
 
 from llmgw.core.types import Headers
 from llmgw.web.access import Ending
 from llmgw.web.head import CHUNKED, CLOSE, KEEP, date_line, header_lines, status_line
-
-if TYPE_CHECKING:
-    from llmgw.web.protocol import Connection
+from llmgw.web.protocol import Connection
 
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -37,8 +34,15 @@ class Sent(web.StreamResponse):
         return None
 
 
+KEPT = Sent(keep=True)
+ENDED = Sent(keep=False)
+
+
 class HttpDownstream:
-    """Writes one answer; `own` are ready header lines that every answer to this request has."""
+    """Writes one answer; `own` are ready header lines that every answer to this request has.
+
+    Without a `request` it refuses what was no request, and ends the connection.
+    """
 
     __slots__ = (
         "_chunked",
@@ -54,11 +58,13 @@ class HttpDownstream:
         "status",
     )
 
-    def __init__(self, connection: Connection, request: web.BaseRequest, own: bytes) -> None:
+    def __init__(
+        self, connection: Connection, request: web.BaseRequest | None, *, own: bytes = b""
+    ) -> None:
         self._connection = connection
         self._request = request
-        self._speaks_1_1 = request.version >= HttpVersion11
-        self._head_only = request.method == "HEAD"
+        self._speaks_1_1 = request is None or request.version >= HttpVersion11
+        self._head_only = request is not None and request.method == "HEAD"
         self._keep = False
         self._chunked = False
         self._ended = False
@@ -72,13 +78,17 @@ class HttpDownstream:
         return self.status != 0
 
     @property
+    def ended(self) -> bool:
+        return self._ended
+
+    @property
     def paused(self) -> bool:
         return self._connection.writing_paused
 
     @property
     def sent(self) -> Sent:
         """For the server loop, once the answer has ended."""
-        return Sent(keep=self._keep)
+        return KEPT if self._keep else ENDED
 
     def on_pause(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._connection.on_pause(pause, resume)
@@ -136,11 +146,10 @@ class HttpDownstream:
 
     def _may_keep(self) -> bool:
         """A body that has not come whole would be taken for the next request."""
-        return (
-            self._request.keep_alive
-            and self._request.content.is_eof()
-            and not self._connection.is_leaving
-        )
+        if self._request is None or self._connection.is_ending:
+            return False
+        body = self._request.content
+        return self._request.keep_alive and body.is_eof() and body.exception() is None
 
     def _head(self, status: int, headers: Headers, keep: bool, framing: bytes) -> bytes:
         if not keep:

@@ -13,7 +13,7 @@ from llmgw.web.downstream import HttpDownstream
 
 @dataclass(slots=True, eq=False)
 class Incoming:
-    """What a handler is given; `key` and `model` are noted for the access log as they are known."""
+    """What a handler is given; it notes `key` and `model` for the access log."""
 
     request: web.BaseRequest
     request_id: str
