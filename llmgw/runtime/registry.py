@@ -74,6 +74,11 @@ class Registry:
         """That of the fleet, without making one."""
         return self._version
 
+    @property
+    def version(self) -> int:
+        """Grows whenever something that routing looks at changed; as `fleet().version`."""
+        return self._version
+
     def fleet(self) -> Fleet:
         """One reading of all upstreams; the same value until something changed."""
         if self._fleet is None:
@@ -145,6 +150,15 @@ class Registry:
     def in_flight(self, upstream: Upstream) -> int:
         entry = self._places.get(_place(upstream))
         return 0 if entry is None else entry.in_flight
+
+    def load(self, upstream: Upstream) -> float:
+        """How busy it is: by its engine's word, and never less than what is ours there."""
+        entry = self._places.get(_place(upstream))
+        if entry is None:
+            return 0.0
+        engine = entry.state.load
+        theirs = 0.0 if engine is None else engine.running + engine.waiting
+        return max(theirs, entry.in_flight)
 
     def on_unreachable(self, upstream: Upstream, callback: Callable[[], None]) -> Remove:
         """Have `callback` called when the node turns dead by failures of the connection alone.
