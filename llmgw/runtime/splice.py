@@ -111,7 +111,7 @@ class Splice:
         self.heard_at = self.told_at = self._wheel.now
         self._tail.push(data)
         self._downstream.write(data)
-        if self._tail.is_done_marker(data) and self._tail.is_between_events():
+        if self._tail.is_done():
             self._finish()
 
     def _finish(self) -> None:
