@@ -18,6 +18,8 @@ COMMANDS = {
     "demo": "two simulated nodes, a gateway, and a failover to watch",
     "sim": "run one simulated inference node",
     "reload": "make the running gateway read its configuration again",
+    "upgrade": "start the new program on the sockets of the running gateway",
+    "status": "what the running gateway sees of its nodes",
 }
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from llmgw.daemon.outcomes import read_outcome
+from llmgw.daemon.bulletin import read_outcome
 from llmgw.daemon.places import Places, find_running
 from llmgw.runtime.reload import Outcome, Result
 

@@ -22,7 +22,7 @@ class Server(Protocol):
     async def stop_listening(self, sockets: Sequence[socket] | None = None) -> None:
         """Accept what waits on these (None: on all) and close them; connections go on."""
 
-    async def drain(self, within: float) -> None:
+    async def drain(self, within: float, /) -> None:
         """Let what has begun end, at most this long."""
 
     async def close(self) -> None: ...

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from llmgw import __version__
+from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.front import Front, Opening
 from llmgw.daemon.notify import Notifier
-from llmgw.daemon.places import Places, write_atomically
 from llmgw.daemon.successor import SuccessorFailed, start_successor, tell_ready
 from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
@@ -37,7 +37,7 @@ class House(Protocol):
     def summary(self) -> str:
         """One line for the service manager's status."""
 
-    async def start(self, supervisor: Supervisor) -> None: ...
+    def start(self) -> None: ...
 
     async def listed(self) -> None:
         """Wait until every node has been listed once, with or without success."""
@@ -60,7 +60,7 @@ class Process:
         *,
         supervisor: Supervisor,
         notifier: Notifier,
-        places: Places,
+        bulletin: Bulletin,
         reloads: Reloads,
         command: Sequence[str],
     ) -> None:
@@ -68,7 +68,7 @@ class Process:
         self._front = front
         self._supervisor = supervisor
         self._notifier = notifier
-        self._places = places
+        self._bulletin = bulletin
         self._reloads = reloads
         self._command = command
         self._stopping = asyncio.Event()
@@ -87,14 +87,14 @@ class Process:
             await self._shut_down()
 
     async def _start(self, opening: Opening, ready_fd: int | None) -> None:
-        await self._house.start(self._supervisor)
+        self._house.start()
         await self._front.start(opening)
         with suppress(TimeoutError):
             async with asyncio.timeout(READY_WITHIN):
                 await self._house.listed()
         self._house.set_ready()
         self._supervisor.loop("reload", self._reloads.run)
-        write_atomically(self._places.pid, f"{os.getpid()}\n")
+        self._bulletin.pid()
         if ready_fd is None:
             self._notifier.ready(self._house.summary)
         else:
@@ -126,7 +126,7 @@ class Process:
             pid = await start_successor(self._command, listeners.http, listeners.metrics)
         except SuccessorFailed as error:
             log.error("upgrade failed", extra={"reason": str(error)})
-            write_atomically(self._places.upgrade, f"{error}\n")
+            self._bulletin.upgrade_failed(str(error))
         else:
             log.info("upgrade done", extra={"successor": pid})
             self._notifier.handed_over(pid)
@@ -144,7 +144,7 @@ class Process:
         await self._front.close(handed_over=self._handed_over)
         await self._supervisor.stop()
         await self._house.stop()
-        self._forget_pid()
+        self._bulletin.take_down()
         log.info("gateway stopped")
 
     async def _drain(self) -> None:
@@ -152,9 +152,3 @@ class Process:
         drained = self._supervisor.spawn("drain", self._front.drain(self._house.drain_timeout))
         hurried = self._supervisor.spawn("second signal", self._at_once.wait())
         await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
-
-    def _forget_pid(self) -> None:
-        """A successor has written its own."""
-        with suppress(OSError, ValueError):
-            if int(self._places.pid.read_text("ascii")) == os.getpid():
-                self._places.pid.unlink()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 from llmgw.config_file import ConfigError, Loaded
+from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.front import Front
 from llmgw.daemon.notify import Notifier
 from llmgw.daemon.sockets import ListenFailed
@@ -42,13 +42,13 @@ class Reloading:
         house: Taker,
         front: Front,
         notifier: Notifier,
-        publish: Callable[[Outcome], None],
+        bulletin: Bulletin,
     ) -> None:
         self._source = source
         self._house = house
         self._front = front
         self._notifier = notifier
-        self._publish = publish
+        self._bulletin = bulletin
 
     async def once(self, number: int) -> None:
         began = time.monotonic()
@@ -67,6 +67,7 @@ class Reloading:
             return Outcome(number, Result.ERROR, began, faults=faults_of(error))
         self._house.take(loaded)
         await self._front.change(opening)
+        self._bulletin.loaded(loaded)
         return Outcome(number, Result.SUCCESS, began, loaded.digest)
 
     def _tell(self, outcome: Outcome) -> None:
@@ -77,7 +78,7 @@ class Reloading:
             self._notifier.ready(f"the last reload was refused: {'; '.join(outcome.faults)}")
         else:
             self._notifier.ready(f"serving, configuration {outcome.digest}")
-        self._publish(outcome)
+        self._bulletin.outcome(outcome)
 
 
 def faults_of(error: ConfigError | ListenFailed) -> tuple[str, ...]:

@@ -42,9 +42,7 @@ class NodesSource:
     gateway: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> Loaded:
-        return config_for_nodes(
-            self.urls, environ=None, state_dir=self.state_dir, **self.gateway
-        )
+        return config_for_nodes(self.urls, environ=None, state_dir=self.state_dir, **self.gateway)
 
     def __str__(self) -> str:
         return "the command line"

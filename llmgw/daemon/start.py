@@ -97,4 +97,4 @@ def tell_loaded(loaded: Loaded, source: Source) -> None:
         },
     )
     for note in (*loaded.notes, *loaded.keys_faults):
-        log.warning("config note", extra={"place": note.place, "note": str(note)})
+        log.warning("config note", extra={"note": str(note)})

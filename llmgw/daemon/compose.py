@@ -1,0 +1,73 @@
+"""A launch becomes a process: the house, its doors, and those who look after them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from llmgw.daemon.bulletin import Bulletin
+from llmgw.daemon.control import ControlServer, Json
+from llmgw.daemon.front import Front
+from llmgw.daemon.heartbeat import Heartbeat
+from llmgw.daemon.house import House
+from llmgw.daemon.process import Process
+from llmgw.daemon.reloading import Reloading
+from llmgw.daemon.start import Launch, tell_loaded
+from llmgw.daemon.successor import own_command
+from llmgw.daemon.tally import Tally
+from llmgw.observe.metrics import EVENT_LOOP_LAG
+from llmgw.runtime.reload import Reloads
+from llmgw.runtime.tasks import Supervisor
+from llmgw.web.health import health_document
+from llmgw.web.pages import metrics_pages, public_pages
+from llmgw.web.server import WebServer
+from llmgw.web.site import Site
+
+
+async def serve(launch: Launch) -> None:
+    """Run the gateway until it is told to stop."""
+    tell_loaded(launch.loaded, launch.source)
+    supervisor = Supervisor()
+    house = House(launch.loaded, supervisor)
+    front = _front(house)
+    bulletin = Bulletin(launch.places)
+    bulletin.loaded(launch.loaded)
+    reloading = Reloading(launch.source, house, front, launch.notifier, bulletin)
+    process = Process(
+        house,
+        front,
+        supervisor=supervisor,
+        notifier=launch.notifier,
+        bulletin=bulletin,
+        reloads=Reloads(reloading.once),
+        command=own_command(),
+    )
+    supervisor.loop("heartbeat", _heartbeat(launch).run)
+    control = ControlServer(launch.places.control, {"status": lambda _: _status(house)})
+    await control.start()
+    try:
+        await process.run(launch.opening, launch.inheritance.ready_fd)
+    finally:
+        control.close()
+
+
+def _front(house: House) -> Front:
+    gateway = house.gateway
+    public = Site(gateway, public_pages(gateway), on_complete=Tally(gateway))
+    return Front(WebServer(public), WebServer(Site(gateway, metrics_pages(gateway))))
+
+
+def _heartbeat(launch: Launch) -> Heartbeat:
+    return Heartbeat(
+        observe_lag=EVENT_LOOP_LAG.observe,
+        ping=launch.notifier.watchdog,
+        ping_every=launch.watchdog,
+        clock=time.monotonic,
+    )
+
+
+def _status(house: House) -> Json:
+    gateway = house.gateway
+    state = "draining" if gateway.draining else "ready" if gateway.ready else "starting"
+    document = health_document(gateway, now=time.monotonic(), details=True)
+    return {**document, "pid": os.getpid(), "state": state}

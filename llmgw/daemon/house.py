@@ -1,0 +1,146 @@
+"""The composition root: here, and only here, real parts are put together."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+from llmgw.config_file import Loaded
+from llmgw.core.config import Config, Upstream
+from llmgw.core.discovery import Recheck
+from llmgw.core.health import Answered
+from llmgw.core.policy import KeyRing
+from llmgw.daemon.keyfile import Keys
+from llmgw.observe.metrics import CONFIG_LOADED
+from llmgw.runtime.discoverer import DiscoveryLoop
+from llmgw.runtime.gateway import Gateway
+from llmgw.runtime.gauges import FleetGauges
+from llmgw.runtime.monitor import HealthMonitor
+from llmgw.runtime.registry import Registry
+from llmgw.runtime.scraper import LoadScraper
+from llmgw.runtime.tasks import Supervisor
+from llmgw.upstream.client import WatchClient
+from llmgw.upstream.listing import list_models
+from llmgw.upstream.pool import Pools
+from llmgw.upstream.probe import probe
+from llmgw.upstream.scrape import scrape_gpus, scrape_load
+from llmgw.web.ports import ConfigStatus
+
+NO_DATABASE = "off"
+
+
+class LiveGateway(Gateway):
+    """The gateway with what only the process knows of it."""
+
+    ready = False
+    draining = False
+    database_state = NO_DATABASE
+    config_status: ConfigStatus
+
+    def __init__(self, config: Config, keyring: KeyRing, **parts: Any) -> None:
+        super().__init__(config, keyring, **parts)
+        self.config_status = ConfigStatus(time.time(), "")
+
+
+class FleetWatch:
+    """Takes what requests see of the nodes to those who look after them."""
+
+    def __init__(
+        self, registry: Registry, monitor: HealthMonitor, discoverer: DiscoveryLoop
+    ) -> None:
+        self._registry = registry
+        self._monitor = monitor
+        self._discoverer = discoverer
+
+    def connection_failed(self, upstream: Upstream) -> None:
+        self._monitor.recheck(upstream)
+
+    def answered(self, upstream: Upstream, status: int) -> None:
+        self._registry.health_event(upstream, Answered(status, self._registry.clock()))
+
+    async def model_is_gone(self, upstream: Upstream, model: str) -> bool:
+        return await self._discoverer.recheck(upstream, model) is Recheck.GONE
+
+
+class House:
+    """All live parts of one gateway. Made inside the running loop."""
+
+    def __init__(self, loaded: Loaded, supervisor: Supervisor) -> None:
+        config = loaded.config
+        self._supervisor = supervisor
+        self._client = WatchClient()
+        self._pools = Pools()
+        self._registry = Registry(config)
+        self._monitor = HealthMonitor(self._registry, supervisor, partial(probe, self._client))
+        self._discoverer = DiscoveryLoop(
+            self._registry, supervisor, partial(list_models, self._client)
+        )
+        self._scraper = LoadScraper(
+            self._registry,
+            supervisor,
+            partial(scrape_load, self._client),
+            partial(scrape_gpus, self._client),
+        )
+        self._gauges = FleetGauges(self._registry)
+        self._keys = Keys(loaded, self._use_keys)
+        self.gateway = LiveGateway(
+            config,
+            self._keys.ring,
+            registry=self._registry,
+            upstreams=self._pools,
+            watch=FleetWatch(self._registry, self._monitor, self._discoverer),
+        )
+        self._show(loaded)
+
+    @property
+    def drain_timeout(self) -> float:
+        return self.gateway.config.gateway.drain_timeout
+
+    @property
+    def summary(self) -> str:
+        config = self.gateway.config
+        digest = self.gateway.config_status.digest
+        return f"serving {len(config.upstreams)} upstreams, configuration {digest}"
+
+    def start(self) -> None:
+        self._monitor.start()
+        self._discoverer.start()
+        self._scraper.start()
+        self._supervisor.loop("streams", self.gateway.wheel.run)
+        self._supervisor.loop("keys file", self._keys.run)
+
+    async def listed(self) -> None:
+        await self._discoverer.first_round()
+
+    def take(self, loaded: Loaded) -> None:
+        """Swap to another configuration in one step of the event loop."""
+        self._keys.take(loaded)
+        self.gateway.replace(loaded.config, self._keys.ring)
+        self._pools.keep(one.url for one in loaded.config.upstreams)
+        for part in (self._monitor, self._discoverer, self._scraper, self._gauges):
+            part.reload()
+        self._show(loaded)
+
+    def refuse(self, reason: str) -> None:
+        """A reload was refused: go on as before, and show why."""
+        status = self.gateway.config_status
+        self.gateway.config_status = ConfigStatus(status.loaded_at, status.digest, reason)
+
+    def set_ready(self) -> None:
+        self.gateway.ready = True
+
+    def set_draining(self) -> None:
+        self.gateway.draining = True
+
+    async def stop(self) -> None:
+        """Connections to upstreams are the last to go."""
+        self._pools.close()
+        await self._client.close()
+
+    def _use_keys(self, ring: KeyRing) -> None:
+        self.gateway.keyring = ring
+
+    def _show(self, loaded: Loaded) -> None:
+        self.gateway.config_status = ConfigStatus(time.time(), loaded.digest)
+        CONFIG_LOADED.set_to_current_time()
