@@ -96,7 +96,7 @@ class Chunked(Framing):
         while at < len(data) and not (self.done or self.flaw):
             match self._expects:
                 case _Part.SIZE:
-                    at = self._begin(data, at)
+                    at = self._begin(data, _take_whole_chunks(data, at, parts))
                 case _Part.DATA:
                     at = self._take(data, at, parts)
                 case _Part.CRLF:
@@ -106,6 +106,8 @@ class Chunked(Framing):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _begin(self, data: bytes, at: int) -> int:
+        if at == len(data):
+            return at
         line = _SIZE_LINE.match(data, at)
         if line is None:
             return self._hold(data, at, "chunk size", cut=_SIZE_LINE_BEGUN.fullmatch(data, at))
@@ -154,6 +156,18 @@ class _Part(Enum):
     DATA = auto()
     CRLF = auto()
     TRAILERS = auto()
+
+
+def _take_whole_chunks(data: bytes, at: int, parts: list[bytes]) -> int:
+    """The common case, without a change of state: chunks that lie whole in one read."""
+    while (line := _SIZE_LINE.match(data, at)) is not None:
+        begin = line.end()
+        end = begin + int(line[1], 16)
+        if begin == end or not data.startswith(b"\r\n", end):
+            break
+        parts.append(data[begin:end])
+        at = end + 2
+    return at
 
 
 def _ends_trailers(rest: bytes) -> bool:
