@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 
+from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.control import ControlServer, Json
 from llmgw.daemon.front import Front
@@ -12,7 +14,8 @@ from llmgw.daemon.heartbeat import Heartbeat
 from llmgw.daemon.house import House
 from llmgw.daemon.process import Process
 from llmgw.daemon.reloading import Reloading
-from llmgw.daemon.start import Launch, tell_loaded
+from llmgw.daemon.source import tell_loaded
+from llmgw.daemon.start import Launch
 from llmgw.daemon.successor import own_command
 from llmgw.daemon.tally import Tally
 from llmgw.observe.metrics import EVENT_LOOP_LAG
@@ -23,9 +26,12 @@ from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
 
+log = logging.getLogger("llmgw")
+
 
 async def serve(launch: Launch) -> None:
     """Run the gateway until it is told to stop."""
+    log.info("starting gateway", extra={"version": __version__, "pid": os.getpid()})
     tell_loaded(launch.loaded, launch.source)
     supervisor = Supervisor()
     house = House(launch.loaded, supervisor)

@@ -82,8 +82,9 @@ class Front:
         await self._metrics.start(_sockets(opening.metrics.opened))
         self.listeners = Listeners(opening.http.serving, opening.metrics.serving)
         for server, change in ((self._http, opening.http), (self._metrics, opening.metrics)):
-            await server.stop_listening(_sockets(change.dropped))
-            _remove(change.dropped)
+            if change.dropped:
+                await server.stop_listening(_sockets(change.dropped))
+                _remove(change.dropped)
 
     async def stop_listening(self, *, handed_over: bool) -> None:
         """Requests are no longer taken; metrics are, to the end. A successor keeps the files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from llmgw.core.discovery import Recheck
 from llmgw.core.health import Answered
 from llmgw.core.policy import KeyRing
 from llmgw.daemon.keyfile import Keys
+from llmgw.observe import logs
 from llmgw.observe.metrics import CONFIG_LOADED
 from llmgw.runtime.discoverer import DiscoveryLoop
 from llmgw.runtime.gateway import Gateway
@@ -120,6 +122,7 @@ class House:
         self._pools.keep(one.url for one in loaded.config.upstreams)
         for part in (self._monitor, self._discoverer, self._scraper, self._gauges):
             part.reload()
+        logs.setup(loaded.config.log, sys.stderr)
         self._show(loaded)
 
     def refuse(self, reason: str) -> None:

@@ -16,7 +16,7 @@ from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.front import Front
 from llmgw.daemon.notify import Notifier
 from llmgw.daemon.sockets import ListenFailed
-from llmgw.daemon.source import Source
+from llmgw.daemon.source import Source, tell_loaded
 from llmgw.observe import metrics
 from llmgw.runtime.reload import Outcome, Result
 
@@ -68,6 +68,7 @@ class Reloading:
         self._house.take(loaded)
         await self._front.change(opening)
         self._bulletin.loaded(loaded)
+        tell_loaded(loaded, self._source)
         return Outcome(number, Result.SUCCESS, began, loaded.digest)
 
     def _tell(self, outcome: Outcome) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from llmgw.config_file import Loaded, config_for_nodes, load
+
+log = logging.getLogger("llmgw")
 
 
 class Source(Protocol):
@@ -46,3 +49,19 @@ class NodesSource:
 
     def __str__(self) -> str:
         return "the command line"
+
+
+def tell_loaded(loaded: Loaded, source: Source) -> None:
+    """Say in the log what is run on from now on, and what is odd about it."""
+    config = loaded.config
+    log.info(
+        "config loaded",
+        extra={
+            "source": str(source),
+            "digest": loaded.digest,
+            "nodes": len(config.nodes),
+            "accounts": len(config.accounts),
+        },
+    )
+    for note in (*loaded.notes, *loaded.keys_faults):
+        log.warning("config note", extra={"note": str(note)})

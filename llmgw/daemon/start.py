@@ -7,7 +7,6 @@ it. Nothing is started before everything that can be refused has been looked at.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import MutableMapping
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 
 import uvloop
 
-from llmgw import __version__
 from llmgw.config_file import ConfigError, Loaded
 from llmgw.daemon.front import Listeners, Opening
 from llmgw.daemon.inherit import Inheritance, InheritanceUnusable, take_inheritance
@@ -24,8 +22,6 @@ from llmgw.daemon.places import Places, PlaceUnusable, prepare
 from llmgw.daemon.sockets import ListenFailed
 from llmgw.daemon.source import Source
 from llmgw.observe import logs
-
-log = logging.getLogger("llmgw")
 
 
 class StartRefused(Exception):
@@ -81,20 +77,3 @@ def run_launch(launch: Launch) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(launch))
     return 0
-
-
-def tell_loaded(loaded: Loaded, source: Source) -> None:
-    """The first lines of the log."""
-    config = loaded.config
-    log.info("starting gateway", extra={"version": __version__, "pid": os.getpid()})
-    log.info(
-        "config loaded",
-        extra={
-            "source": str(source),
-            "digest": loaded.digest,
-            "nodes": len(config.nodes),
-            "accounts": len(config.accounts),
-        },
-    )
-    for note in (*loaded.notes, *loaded.keys_faults):
-        log.warning("config note", extra={"note": str(note)})
