@@ -6,10 +6,20 @@ telling each other.
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
+from heapq import nlargest
+from itertools import islice
+from typing import Generic, TypeVar
 
 from llmgw.core.types import AssignmentId, KeyId, PoolName
+
+Member = TypeVar("Member")
+
+LOOK_AT = 32  # members weighed for one request, so that a thousand cost no more than these
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -45,6 +55,37 @@ def affinity_of(
     )
 
 
+def home_of(pool: PoolName, model: str | None) -> int:
+    """The point of a request that is tied to nothing but its model."""
+    return _point(f"{pool}\0{model}")
+
+
+class Ring(Generic[Member]):
+    """Members in the order of their seeds, to find the few that are near a point.
+
+    Up to `LOOK_AT` members this is plain rendezvous hashing. Of more, only those that follow the
+    point are weighed: one that comes or goes still moves only the points near it.
+    """
+
+    __slots__ = ("_seeded", "_seeds")
+
+    def __init__(self, members: Iterable[tuple[AssignmentId, Member]]) -> None:
+        pairs = ((seed_of(name), member) for name, member in members)
+        self._seeded = sorted(pairs, key=lambda pair: pair[0])
+        self._seeds = [seed for seed, _ in self._seeded]
+
+    def nearest(
+        self, point: int, count: int, keep: Callable[[Member], bool] | None = None
+    ) -> list[Member]:
+        """The best `count` members at the point, of those to `keep`; None keeps all."""
+        start, size = bisect(self._seeds, point), len(self._seeded)
+        walk = (self._seeded[(start + step) % size] for step in range(size))
+        kept = (pair for pair in walk if keep is None or keep(pair[1]))
+        best = nlargest(count, islice(kept, LOOK_AT), key=lambda pair: weight(pair[0], point))
+        return [member for _, member in best]
+
+
+@lru_cache(maxsize=16384)
 def seed_of(assignment: AssignmentId) -> int:
     """An assignment's own 64 bits."""
     return _point(assignment)

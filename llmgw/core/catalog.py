@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from llmgw.core.config import Account
+from llmgw.core.discovery import State
 from llmgw.core.fleet import UpstreamState
 from llmgw.core.types import AssignmentId, Provenance
 
@@ -39,5 +41,34 @@ class Catalog:
 def build_catalog(
     assignments: Iterable[tuple[AssignmentId, UpstreamState]], *, configured: Iterable[str]
 ) -> Catalog:
-    """`configured`: the names of `[[models.available]]`, then the default."""
-    raise NotImplementedError
+    """`configured`: the names of `[[models.available]]`, then the default. They come first."""
+    states = tuple(assignments)
+    found: dict[str, Entry] = {name: Entry(name) for name in configured}
+    for assignment, state in states:
+        lengths = dict(state.discovery.max_lens)
+        for name in _advertised(state):
+            entry = found.get(name) or Entry(name)
+            found[name] = _with(entry, assignment, state, lengths.get(name))
+    return Catalog(
+        entries=found,
+        has_nodes=any(not state.is_account for _, state in states),
+        has_untried=any(state.discovery.state is State.UNTRIED for _, state in states),
+    )
+
+
+def _advertised(state: UpstreamState) -> Iterable[str]:
+    own = state.upstream.models if isinstance(state.upstream, Account) else ()
+    return dict.fromkeys((*own, *(state.discovery.names or ())))
+
+
+def _with(
+    entry: Entry, assignment: AssignmentId, state: UpstreamState, length: int | None
+) -> Entry:
+    lengths = [one for one in (entry.max_model_len, length) if one is not None]
+    provenance = state.provenance(entry.model)
+    served = (assignment, provenance) if provenance else None
+    return Entry(
+        entry.model,
+        (*entry.assignments, served) if served else entry.assignments,
+        min(lengths, default=None),
+    )

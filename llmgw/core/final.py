@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from llmgw.core.classify import Fault, Verdict
+from llmgw.core.answers import error_body
+from llmgw.core.classify import Fault, Verdict, Whose
+from llmgw.core.config import Account
 from llmgw.core.eligibility import Candidate
+from llmgw.core.errors import FaultKind
+from llmgw.core.failures import ErrorObject, in_band_status
+from llmgw.core.headers import downstream_headers, own_headers
+from llmgw.core.sanitize import sanitize_message, sanitize_token
 from llmgw.core.types import Dialect, Headers
 
-if TYPE_CHECKING:
-    from llmgw.core.failures import ErrorObject
+ANSWERED = (FaultKind.STATUS, FaultKind.IN_BAND)
+UNREACHED = (FaultKind.CONNECT, FaultKind.LOST, FaultKind.DEAD)
+EXPLAINED = (400, 413, 422)  # clients compact and correct by the provider's message
+JSON = ("content-type", "application/json")
+
+MESSAGES = {
+    Whose.UPSTREAM: "the upstream failed to answer",
+    Whose.FULL: "the upstream is busy",
+    Whose.MODEL: "the upstream does not serve this model",
+    Whose.CREDENTIAL: "the upstream refused the gateway's credential",
+    Whose.CLIENT: "the upstream refused this request",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +37,7 @@ class Failure:
     fault: Fault
     verdict: Verdict
     headers: Headers = ()  # of the response, as they came
-    body: bytes = b""  # of a whole (non-stream) response, as it came; b"": rebuild it from `error`
+    body: bytes = b""  # the whole answer as it came, in the client's dialect; b"": there is none
     error: ErrorObject | None = None  # what was found in the body or in the event
 
 
@@ -35,8 +50,8 @@ class FinalAnswer:
     body: bytes
     message: str
     type: str
-    code: str | int | None
-    param: str | None
+    code: str | int | None = None
+    param: str | None = None
 
 
 def final_failure(
@@ -44,6 +59,92 @@ def final_failure(
 ) -> FinalAnswer:
     """The last answer that any candidate gave; where none gave one, one of ours.
 
-    `failures` in the order of the attempts, none empty.
+    `failures` in the order of the attempts, none left out.
     """
-    raise NotImplementedError
+    for failure in reversed(failures):
+        if failure.fault.kind in ANSWERED:
+            return _answer_of(failure, dialect, request_id)
+    return _without_answer(failures[-1].fault.kind, dialect, request_id)
+
+
+def _without_answer(kind: FaultKind, dialect: Dialect, request_id: str) -> FinalAnswer:
+    headers = (JSON, *own_headers(request_id=request_id, dialect=dialect))
+    if kind in UNREACHED:
+        words = (503, "no reachable node available", "service_unavailable", "no_reachable_backend")
+    elif kind is FaultKind.TIMEOUT:
+        words = (504, "the upstream did not answer in time", "server_error", "upstream_timeout")
+    else:
+        words = (502, "the upstream's answer was cut or invalid", "server_error", "upstream_error")
+    return _built(dialect, headers, words, param=None)
+
+
+def _answer_of(failure: Failure, dialect: Dialect, request_id: str) -> FinalAnswer:
+    """The upstream's own answer, as far as this client may see it."""
+    upstream = failure.candidate.upstream
+    status = _status_of(failure, dialect)
+    headers = downstream_headers(
+        failure.headers, upstream=upstream, request_id=request_id, dialect=dialect, stream=False
+    )
+    if isinstance(upstream, Account):
+        return _sanitized(failure, upstream, status, headers, dialect)
+    return _verbatim(failure, status, headers, dialect)
+
+
+def _status_of(failure: Failure, dialect: Dialect) -> int:
+    if failure.fault.kind is FaultKind.STATUS and failure.fault.status is not None:
+        return failure.fault.status
+    return in_band_status(failure.error, dialect)
+
+
+def _verbatim(failure: Failure, status: int, headers: Headers, dialect: Dialect) -> FinalAnswer:
+    error = failure.error or ErrorObject()
+    message = error.message or MESSAGES[failure.verdict.whose]
+    words = (status, message, error.type or _type_of(status), error.code)
+    if not failure.body:
+        return _built(dialect, _as_json(headers), words, param=error.param)
+    return FinalAnswer(status, headers, failure.body, message, words[2], error.code, error.param)
+
+
+def _sanitized(
+    failure: Failure, account: Account, status: int, headers: Headers, dialect: Dialect
+) -> FinalAnswer:
+    error = failure.error or ErrorObject()
+    code = sanitize_token(error.code) if isinstance(error.code, str) else error.code
+    words = (
+        status,
+        _message_of(failure, account, status),
+        sanitize_token(error.type) or _type_of(status),
+        code,
+    )
+    return _built(dialect, _as_json(headers), words, param=sanitize_token(error.param))
+
+
+def _message_of(failure: Failure, account: Account, status: int) -> str:
+    whose = failure.verdict.whose
+    told = failure.error.message if failure.error else None
+    if told and whose is Whose.CLIENT and status in EXPLAINED and not account.hide_messages:
+        return sanitize_message(told)
+    return MESSAGES[whose]
+
+
+def _built(
+    dialect: Dialect,
+    headers: Headers,
+    words: tuple[int, str, str, str | int | None],
+    *,
+    param: str | None,
+) -> FinalAnswer:
+    status, message, kind, code = words
+    body = error_body(dialect, status=status, message=message, type=kind, code=code, param=param)
+    return FinalAnswer(status, headers, body, message, kind, code, param)
+
+
+def _as_json(headers: Headers) -> Headers:
+    """The body is made anew: what told of the upstream's no longer holds."""
+    return (JSON, *(line for line in headers if not line[0].startswith("content-")))
+
+
+def _type_of(status: int) -> str:
+    if status == 429:
+        return "rate_limit_error"
+    return "server_error" if status >= 500 else "invalid_request_error"
