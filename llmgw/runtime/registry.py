@@ -71,12 +71,7 @@ class Registry:
 
     @property
     def version(self) -> int:
-        """That of the fleet, without making one."""
-        return self._version
-
-    @property
-    def version(self) -> int:
-        """Grows whenever something that routing looks at changed; as `fleet().version`."""
+        """That of the fleet, without making one: it grows when what routing looks at changes."""
         return self._version
 
     def fleet(self) -> Fleet:
