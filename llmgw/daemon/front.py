@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from socket import socket
@@ -11,6 +12,8 @@ from llmgw.core.config import GatewayConfig
 from llmgw.daemon.doors import Change, open_change
 from llmgw.daemon.inherit import Inheritance
 from llmgw.daemon.sockets import Listener
+
+log = logging.getLogger("llmgw")
 
 
 class Server(Protocol):
@@ -71,10 +74,11 @@ class Front:
         self.listeners = Listeners()
 
     async def start(self, opening: Opening) -> None:
-        """Serve on all of it: kept is what was inherited."""
+        """Serve on all of it; a predecessor may have left what is listed no more."""
         await self._http.start(_sockets(opening.http.serving))
         await self._metrics.start(_sockets(opening.metrics.serving))
         self.listeners = Listeners(opening.http.serving, opening.metrics.serving)
+        _close((*opening.http.dropped, *opening.metrics.dropped))
 
     async def change(self, opening: Opening) -> None:
         """New addresses serve before the dropped ones end."""
@@ -87,18 +91,23 @@ class Front:
                 _remove(change.dropped)
 
     async def stop_listening(self, *, handed_over: bool) -> None:
-        """Requests are no longer taken; metrics are, to the end. A successor keeps the files."""
+        """Requests are no longer taken. Metrics are, to the end, unless a successor shows its
+        own on the same socket, which also keeps the files of unix sockets."""
         await self._http.stop_listening()
-        if not handed_over:
+        if handed_over:
+            await self._metrics.stop_listening()
+        else:
             _remove(self.listeners.http)
 
     async def drain(self, within: float) -> None:
         await self._http.drain(within)
 
     async def close(self, *, handed_over: bool) -> None:
-        await self._metrics.stop_listening()
-        await self._http.close()
-        await self._metrics.close()
+        for server in (self._http, self._metrics):
+            try:
+                await server.close()
+            except TimeoutError:  # the process ends all the same
+                log.error("connections did not end")
         if not handed_over:
             _remove(self.listeners.metrics)
 
@@ -110,3 +119,8 @@ def _sockets(listeners: Sequence[Listener]) -> list[socket]:
 def _remove(listeners: Sequence[Listener]) -> None:
     for one in listeners:
         one.remove()
+
+
+def _close(listeners: Sequence[Listener]) -> None:
+    for one in listeners:
+        one.close()

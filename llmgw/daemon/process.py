@@ -73,6 +73,7 @@ class Process:
         self._command = command
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
+        self._reloading: asyncio.Task[None] | None = None
         self._told_to_stop = False
         self._upgrading = False
         self._handed_over = False
@@ -93,7 +94,7 @@ class Process:
             async with asyncio.timeout(READY_WITHIN):
                 await self._house.listed()
         self._house.set_ready()
-        self._supervisor.loop("reload", self._reloads.run)
+        self._reloading = self._supervisor.loop("reload", self._reloads.run)
         self._bulletin.pid()
         if ready_fd is None:
             self._notifier.ready(self._house.summary)
@@ -139,6 +140,8 @@ class Process:
         log.info("shutting down", extra={"handed_over": self._handed_over})
         self._notifier.stopping("finishing what has begun")
         self._house.set_draining()
+        if self._reloading is not None:
+            self._reloading.cancel()  # it would open doors again
         await self._front.stop_listening(handed_over=self._handed_over)
         await self._drain()
         await self._front.close(handed_over=self._handed_over)

@@ -56,7 +56,7 @@ def prepare_launch(
         inheritance = take_inheritance(environment, os.getpid())
         opening = Listeners.inherited(inheritance).open(loaded.config.gateway)
     except ConfigError as error:
-        raise StartRefused(tuple(f"{source}: {fault}" for fault in error.faults)) from error
+        raise StartRefused(_lines(source, error)) from error
     except (PlaceUnusable, InheritanceUnusable, ListenFailed) as error:
         raise StartRefused((str(error),)) from error
     return Launch(
@@ -77,3 +77,9 @@ def run_launch(launch: Launch) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(launch))
     return 0
+
+
+def _lines(source: Source, error: ConfigError) -> tuple[str, ...]:
+    """A fault of the whole file names it already."""
+    faults = map(str, error.faults)
+    return tuple(one if one.startswith(str(source)) else f"{source}: {one}" for one in faults)
