@@ -63,7 +63,7 @@ def _section(name: str, old: Raw, new: Raw) -> Iterator[str]:
 def _tables(path: str, old: object, new: object, *, is_implicit: bool = False) -> Iterator[str]:
     noun, identity = _NOUNS[path]
     before, after = _by(identity, old), _by(identity, new)
-    for one in before.keys() - after.keys():
+    for one in [key for key in before if key not in after]:
         yield f"{_title(noun, before[one])} {_REMOVED.get(noun, 'removed')}"
     for one in [key for key in after if key not in before]:
         yield f"{_title(noun, after[one])} {_ADDED.get(noun, 'added')}"

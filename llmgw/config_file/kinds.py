@@ -63,8 +63,8 @@ def off_or(inner: Kind) -> Kind:
     )
 
 
-def integer(minimum: int = 1) -> Kind:
-    return kind("integer", lambda value: _parse_integer(value, minimum), int)
+def integer(minimum: int = 1, maximum: int = 2**31 - 1) -> Kind:
+    return kind("integer", lambda value: _parse_integer(value, minimum, maximum), int)
 
 
 def choice(*words: str) -> Kind:
@@ -135,11 +135,13 @@ def _parse_bool(value: object) -> bool:
     return value
 
 
-def _parse_integer(value: object, minimum: int) -> int:
+def _parse_integer(value: object, minimum: int, maximum: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unfit("must be an integer", "without quotes" if _is_digits(value) else "")
-    if not minimum <= value < 2**31:
-        raise Unfit(f"must be at least {minimum}" if value < minimum else "is too large")
+    if value < minimum:
+        raise Unfit(f"must be at least {minimum}")
+    if value > maximum:
+        raise Unfit(f"must be at most {maximum}")
     return value
 
 
@@ -266,6 +268,7 @@ def _is_word(value: object) -> bool:
 TEXT: Final = kind("string", parse_text, str)
 NAME: Final = kind("string", parse_name, str)
 BOOL: Final = kind("true or false", _parse_bool, bool)
+PORT: Final = integer(1, 65535)
 SHARE: Final = kind("number from 0 to 1", _parse_share, float)
 DURATION: Final = kind("duration", _parse_positive_duration, quantities.format_duration)
 PAUSE: Final = kind("duration, may be 0s", quantities.parse_duration, quantities.format_duration)

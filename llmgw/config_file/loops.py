@@ -21,6 +21,7 @@ def refuse_loops(gateway: GatewayConfig, upstreams: Upstreams, report: Report) -
                 f"{one.place}.url",
                 f"{one.upstream.url} is this gateway itself, which listens on "
                 f"{format_listen(listen)}",
+                "gateway.listen takes another port",
             )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from llmgw.config_file.faults import ConfigError, Fault, FileMissing
 from llmgw.config_file.reading import Raw
 
+DEFAULT_FILE: Final = Path("/etc/llmgw/llmgw.toml")
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
