@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 
@@ -11,6 +12,8 @@ from llmgw.config_file.faults import Unfit
 from llmgw.config_file.quantities import parse_duration
 from llmgw.sim.faults import Fault, FaultKind, InvalidFault, parse_fault
 from llmgw.sim.node import SimNode
+
+MAX_COUNT = 10_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         asyncio.run(_serve(node))
     except OSError as error:
-        reason = error.strerror or "the address can't be used"
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "no such host"
         print(f"llmgw sim: {arguments.host}:{arguments.port}: {reason}", file=sys.stderr)
         return 1
     return 0
@@ -86,17 +89,19 @@ def _duration(text: str) -> float:
 
 
 def _rate(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError("must be 0 or more")
+        raise argparse.ArgumentTypeError("must be a number, 0 or more")
     return value
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_COUNT):
+        raise argparse.ArgumentTypeError("must be a whole number, 1 or more")
+    return int(text)
 
 
 def _fault(text: str) -> Fault:
