@@ -12,6 +12,7 @@ MAX_HEADERS: Final = 128
 READ_BYTES: Final = 64 * 1024
 WRITE_BUFFER: Final = 256 * 1024
 READ_AHEAD: Final = 2  # parsed requests that may wait before reading stops
+READ_AHEAD_BYTES: Final = 1024 * 1024  # of the bodies of those
 LINGER: Final = 5.0  # reads on, so that an early answer is not lost in a reset (RFC 9112, 9.6)
 LOOK_EVERY: Final = 0.05  # for a client that leaves while nothing is read
 FLUSH_WITHIN: Final = 30.0  # a closed connection may go on sending without any progress

@@ -12,21 +12,24 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.streams import StreamReader
 
 from llmgw.observe import metrics
 from llmgw.observe.logs import exception_fields
-from llmgw.web.backlog import has_left
 from llmgw.web.limits import (
-    FLUSH_WITHIN,
     HEAD_BYTES,
-    LOOK_EVERY,
     OPTIONS,
     READ_AHEAD,
+    READ_AHEAD_BYTES,
     WRITE_BUFFER,
 )
+from llmgw.web.watches import EndWatch, FlushWatch
 
 log = logging.getLogger("llmgw.web")
+
+MALFORMED = "UNKNOWN"  # the method that aiohttp gives to what it could not parse
 
 
 class HeadTooLarge(Exception):
@@ -43,7 +46,9 @@ class Connections(web.Server):
     def __init__(
         self, handler: Callable[[web.BaseRequest], Any], *, refuse: Refuse, **options: Any
     ) -> None:
-        super().__init__(handler, handler_cancellation=True, **options)
+        super().__init__(
+            handler, request_factory=self._begin, handler_cancellation=True, **options
+        )
         self.refuse = refuse
         self.draining = False
 
@@ -54,21 +59,33 @@ class Connections(web.Server):
     def __call__(self) -> Connection:
         return Connection(self, loop=self._loop, **{**OPTIONS, **self._kwargs})
 
+    def _begin(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        request = self._make_request(message, payload, protocol, writer, task)
+        cast(Connection, protocol).turn = request
+        return request
+
 
 class Connection(web.RequestHandler):
     """Kept small: what it adds to aiohttp's handler is named in the methods below."""
 
     __slots__ = (
         "_drained",
-        "_flush_check",
+        "_end_watch",
+        "_flush_watch",
         "_head_bytes",
         "_is_half_closed",
-        "_look",
         "_on_pause",
         "_on_resume",
         "_server",
-        "_unsent",
         "idle_since",
+        "turn",
     )
 
     def __init__(
@@ -91,13 +108,13 @@ class Connection(web.RequestHandler):
         self._server = server
         self._head_bytes = 0
         self._is_half_closed = False
-        self._unsent = 0
         self._on_pause: Callable[[], None] | None = None
         self._on_resume: Callable[[], None] | None = None
         self._drained: asyncio.Future[None] | None = None
-        self._look: asyncio.TimerHandle | None = None
-        self._flush_check: asyncio.TimerHandle | None = None
+        self._end_watch = EndWatch(loop)
+        self._flush_watch = FlushWatch(loop)
         self.idle_since = loop.time()
+        self.turn: web.BaseRequest | None = None  # the request whose answer is due
 
     # --- the connection's life
 
@@ -117,9 +134,8 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         metrics.OPEN_CONNECTIONS.dec()
-        for timer in (self._look, self._flush_check):
-            if timer is not None:
-                timer.cancel()
+        self._end_watch.end()
+        self._flush_watch.end()
         self._on_pause = self._on_resume = None
         super().connection_lost(exc)
 
@@ -128,15 +144,16 @@ class Connection(web.RequestHandler):
         try:
             await super().start()
         finally:
-            self._watch_flush(transport)
+            self._flush_watch.begin(transport)
 
     def force_close(self) -> None:
         transport = self.transport
         super().force_close()
-        self._watch_flush(transport)
+        self._flush_watch.begin(transport)
 
     def ended_request(self, request: web.BaseRequest) -> None:
         """The handler is through: forget what was its own, and parse what waits."""
+        self.turn = None
         self.on_pause(None, None)
         self.idle_since = self._loop.time()
         body = request.content
@@ -173,22 +190,25 @@ class Connection(web.RequestHandler):
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio lets it answer
         """A client that has shut its sending side has left (the transport then closes), unless
         it did so inside a body or behind a malformed head: those are told what is wrong."""
-        waiting = [message for message, _ in self._messages]
-        if self._current_request is None and not waiting:
+        if self.turn is None and not self._messages:
             return False
-        if self._break_bodies() or not all(isinstance(one, RawRequestMessage) for one in waiting):
+        if self._break_bodies() or self._has_malformed():
             self._is_half_closed = True
             self.close()
             return True
-        if self.transport is not None:
-            self.transport.abort()
+        self.abort()
         return False
+
+    def _has_malformed(self) -> bool:
+        if self.turn is not None and self.turn.method == MALFORMED:
+            return True
+        return any(not isinstance(message, RawRequestMessage) for message, _ in self._messages)
 
     def _break_bodies(self) -> bool:
         """End the bodies that can't come whole any more."""
         bodies = [body for _, body in self._messages]
-        if self._current_request is not None:
-            bodies.append(self._current_request.content)
+        if self.turn is not None:
+            bodies.append(self.turn.content)
         broken = [body for body in bodies if not body.is_eof()]
         for body in broken:
             body.set_exception(web.RequestPayloadError())
@@ -200,26 +220,22 @@ class Connection(web.RequestHandler):
 
     # --- noticing that a client leaves while nothing is read
 
+    def pause_reading(self) -> None:
+        """Not yet for a body that came ahead of its turn: an end of the connection behind it
+        arrives only as long as there is room before it."""
+        turn = self.turn
+        ahead = sum(body.total_bytes for _, body in self._messages)
+        if turn is None or not turn.content.is_eof() or ahead > READ_AHEAD_BYTES:
+            super().pause_reading()
+
     def _pause_transport_reading(self) -> None:
         super()._pause_transport_reading()
-        if self._look is None:
-            self._look = self._loop.call_later(LOOK_EVERY, self._look_for_end)
+        self._end_watch.begin(self.transport)
 
     def _resume_transport_reading(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
+        self._end_watch.end()
         if not self._is_half_closed:  # the loop would report the same end again and again
             super()._resume_transport_reading()
-
-    def _look_for_end(self) -> None:
-        self._look = None
-        if self.transport is None:
-            return
-        if has_left(self.transport):
-            self.transport.abort()
-        else:
-            self._look = self._loop.call_later(LOOK_EVERY, self._look_for_end)
 
     # --- writing
 
@@ -251,21 +267,6 @@ class Connection(web.RequestHandler):
             self._drained = None
         if self._on_resume is not None:
             self._on_resume()
-
-    def _watch_flush(self, transport: asyncio.Transport | None) -> None:
-        """A closed transport waits for its buffer, and a client may never take it."""
-        if transport is None or self._flush_check is not None:
-            return
-        self._unsent = transport.get_write_buffer_size()
-        if self._unsent:
-            self._flush_check = self._loop.call_later(FLUSH_WITHIN, self._check_flush, transport)
-
-    def _check_flush(self, transport: asyncio.Transport) -> None:
-        self._flush_check = None
-        if transport.get_write_buffer_size() >= self._unsent:
-            transport.abort()
-        else:
-            self._watch_flush(transport)
 
     # --- aiohttp's own errors
 

@@ -1,6 +1,6 @@
 """The pipeline of every request, on a real server."""
 
-from tests.fakes.raw_client import chat, request
+from tests.fakes.raw_client import chat
 
 
 async def test_a_call_gets_its_answer(door):
