@@ -9,7 +9,7 @@ from llmgw.core.config import Account, Upstream
 from llmgw.core.errors import UpstreamError
 from llmgw.core.listing import Page, Unreadable, parse_listing
 from llmgw.core.types import Headers
-from llmgw.upstream.client import Reply, WatchClient, address, headers_for
+from llmgw.upstream.client import Reply, WatchClient, address, headers_for, parsed
 
 PATH = "/v1/models"
 MAX_PAGES = 10
@@ -32,7 +32,7 @@ async def list_models(
             reply = await client.get(url, headers, within=left, max_bytes=max_bytes)
         except UpstreamError as fault:
             return Unreadable(fault.detail)
-        page = _page(reply, max_bytes)
+        page = await _page(reply, max_bytes)
         if isinstance(page, Unreadable):
             return page
         pages.append(page)
@@ -60,12 +60,12 @@ def _target(upstream: Upstream, before: list[Page]) -> str:
     return target
 
 
-def _page(reply: Reply, max_bytes: int) -> Page | Unreadable:
+async def _page(reply: Reply, max_bytes: int) -> Page | Unreadable:
     if reply.status != 200:
         return Unreadable(f"status {reply.status}")
     if not reply.is_whole:
         return Unreadable(f"the list is longer than {max_bytes} bytes")
-    return parse_listing(reply.body)
+    return await parsed(parse_listing, reply.body)
 
 
 def _merged(pages: list[Page]) -> Page:

@@ -7,7 +7,7 @@ from llmgw.core.errors import UpstreamError
 from llmgw.core.fleet import EngineLoad, Gpu
 from llmgw.core.loads import parse_gpus, parse_load
 from llmgw.core.types import Headers
-from llmgw.upstream.client import OURS, WatchClient, address, headers_for
+from llmgw.upstream.client import OURS, WatchClient, address, headers_for, parsed
 
 PATH = "/metrics"
 MAX_BODY = 4 * 1024 * 1024
@@ -16,8 +16,8 @@ TIMEOUT = 5.0
 
 async def scrape_load(client: WatchClient, node: Node) -> EngineLoad | None:
     """None where the engine has no metrics, or none that are known, or did not answer."""
-    text = await _text(client, address(node.url, PATH), headers_for(node))
-    return None if text is None else parse_load(text)
+    page = await _page(client, address(node.url, PATH), headers_for(node))
+    return None if page is None else await parsed(_load, page)
 
 
 async def scrape_gpus(client: WatchClient, node: Node) -> tuple[Gpu, ...]:
@@ -25,15 +25,21 @@ async def scrape_gpus(client: WatchClient, node: Node) -> tuple[Gpu, ...]:
     if node.metrics_port is None:
         return ()
     exporter = BaseUrl("http", node.url.host, node.metrics_port)
-    text = await _text(client, address(exporter, PATH), OURS)
-    return () if text is None else parse_gpus(text)
+    page = await _page(client, address(exporter, PATH), OURS)
+    return () if page is None else await parsed(_gpus, page)
 
 
-async def _text(client: WatchClient, url: str, headers: Headers) -> str | None:
+async def _page(client: WatchClient, url: str, headers: Headers) -> bytes | None:
     try:
         reply = await client.get(url, headers, within=TIMEOUT, max_bytes=MAX_BODY)
     except UpstreamError:
         return None
-    if reply.status != 200 or not reply.is_whole:
-        return None
-    return reply.body.decode("utf-8", "replace")
+    return reply.body if reply.status == 200 and reply.is_whole else None
+
+
+def _load(page: bytes) -> EngineLoad | None:
+    return parse_load(page.decode("utf-8", "replace"))
+
+
+def _gpus(page: bytes) -> tuple[Gpu, ...]:
+    return parse_gpus(page.decode("utf-8", "replace"))
