@@ -64,14 +64,17 @@ async def test_a_body_is_read_to_the_limit_and_not_past_it(client):
 
 
 async def test_a_body_without_end_is_dropped_with_its_connection(client):
+    closed = asyncio.Event()
+
     async def play(peer):
         await peer.request()
         await peer.send(CHUNKED, *[chunk(b"x" * 400)] * 3)
         await peer.left()
+        closed.set()
 
     async with RawServer(play) as server:
         reply = await get(client, server.port)
-        await server.peers[0].left()
+        await closed.wait()
 
     assert not reply.is_whole
 
