@@ -109,10 +109,8 @@ class Tail:
         completion = self._completion()
         if completion is None:
             return Ending(EndingKind.BROKEN)
-        is_untold = (
-            self._dialect is Dialect.JSON and not cut
-        )  # no event of it is known as the last
-        if is_untold or self.saw_terminal():
+        is_unknown = self._dialect is Dialect.JSON  # which of its events is the last
+        if self.saw_terminal() or (is_unknown and not cut):
             return Ending(EndingKind.COMPLETE, completion)
         return Ending(EndingKind.MISSING_TERMINAL, completion)
 
