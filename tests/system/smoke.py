@@ -5,6 +5,7 @@ nodes say that this took a handoff.
 """
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -13,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 PROGRAM = Path(sys.executable).with_name("llmgw")
-MODEL = "smoke"
+MODELS = {
+    False: "smoke-json",
+    True: "smoke-sse",
+}  # a node that failed for one is tried later for it
 READY_WITHIN = 20.0
 ASKED = 4  # of each kind: the nodes take turns, so the first one rejects some of them
 
@@ -44,7 +47,8 @@ def main():
 
 
 def start_node(stack, name, *flags):
-    command = [PROGRAM, "sim", "--name", name, "--model", MODEL, "--tps", "0", *flags]
+    command = [PROGRAM, "sim", "--name", name, "--tps", "0", *flags]
+    command += [word for model in MODELS.values() for word in ("--model", model)]
     process = start(stack, command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return process.stdout.readline().strip()
 
@@ -54,8 +58,8 @@ def start_gateway(stack, folder, nodes):
     command = [PROGRAM, "serve", *(word for node in nodes for word in ("--node", node))]
     command += ["--listen", addresses[0], "--metrics-listen", addresses[1]]
     environment = {**os.environ, "STATE_DIRECTORY": folder, "RUNTIME_DIRECTORY": folder}
-    log = stack.enter_context(Path(folder, "log").open("wb"))
-    process = start(stack, command, stdout=log, stderr=log, env=environment)
+    with Path(folder, "log").open("wb") as log:
+        process = start(stack, command, stdout=log, stderr=log, env=environment)
     url = f"http://{addresses[0]}"
     wait_until_ready(url, process)
     return url
@@ -80,14 +84,15 @@ def stop(process):
 
 def free_address():
     with socket.create_server(("127.0.0.1", 0)) as held:
-        return "127.0.0.1:%d" % held.getsockname()[1]
+        return f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def wait_until_ready(url, process):
     end = time.monotonic() + READY_WITHIN
     while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/readyz", timeout=1):
-            return
+        with contextlib.suppress(OSError):
+            if request(url, "GET", "/readyz")[0] == 200:
+                return
         time.sleep(0.05)
     raise SmokeFailed(f"the gateway is not ready (status {process.poll()})")
 
@@ -106,12 +111,12 @@ def check(gateway, rejecting, serving, *, stream):
 
 
 def ask_json(gateway):
-    body = json.loads(post(gateway, {"model": MODEL}))
+    body = json.loads(chat(gateway, stream=False))
     return body["choices"][0]["message"]["content"]
 
 
 def ask_stream(gateway):
-    lines = post(gateway, {"model": MODEL, "stream": True}).decode().split("\n\n")
+    lines = chat(gateway, stream=True).decode().split("\n\n")
     data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
     if data[-1:] != ["[DONE]"]:
         raise SmokeFailed("a stream did not end with [DONE]")
@@ -119,23 +124,34 @@ def ask_stream(gateway):
     return "".join(one["delta"].get("content") or "" for one in choices)
 
 
-def post(gateway, body):
-    url = f"{gateway}/v1/chat/completions"
-    body = {**body, "messages": [{"role": "user", "content": "hi"}]}
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+def chat(gateway, *, stream):
+    body = {
+        "model": MODELS[stream],
+        "stream": stream,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
-            return response.read()
-    except (urllib.error.URLError, OSError) as error:
-        raise SmokeFailed(f"the client got no answer: {error}") from None
+        status, answer = request(gateway, "POST", "/v1/chat/completions", json.dumps(body))
+    except (OSError, http.client.HTTPException) as error:
+        raise SmokeFailed(f"stream={stream}: the client got no answer: {error}") from None
+    if status != 200:
+        raise SmokeFailed(f"stream={stream}: the client got HTTP {status}")
+    return answer
 
 
 def outcomes_of(node, stream):
-    with urllib.request.urlopen(f"{node}/_sim/requests", timeout=5) as response:
-        seen = json.load(response)["requests"]
+    seen = json.loads(request(node, "GET", "/_sim/requests")[1])["requests"]
     return [one["outcome"] for one in seen if one["stream"] is stream]
+
+
+def request(url, method, path, body=None):
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
 
 
 if __name__ == "__main__":
