@@ -57,13 +57,11 @@ def sight_of(event: Event, dialect: Dialect) -> Sight:
     answer = document.parse(event.data)
     if event.name == "error":
         return Sight.FAULT
-    match dialect:
-        case Dialect.CHAT | Dialect.COMPLETIONS:
-            return _sight_of_chunk(event, answer)
-        case Dialect.RESPONSES | Dialect.MESSAGES:
-            return _sight_of_typed(event, answer, KINDS[dialect])
-        case Dialect.JSON:
-            return _sight_of_other(event, answer)
+    if dialect in KINDS:
+        return _sight_of_typed(event, answer, KINDS[dialect])
+    if dialect is Dialect.JSON:
+        return _sight_of_other(event, answer)
+    return _sight_of_chunk(event, answer)
 
 
 def kind_of(event: Event, answer: object) -> str | None:

@@ -1,0 +1,82 @@
+import pytest
+
+from llmgw.core.conclusion import LAST_EVENTS, Outcome, outcome_of
+from llmgw.core.failures import ErrorObject
+from llmgw.core.types import Dialect
+from tests.fakes.events import (
+    COMPLETED,
+    CREATED,
+    DONE,
+    ENGINE_DIED,
+    FAILED,
+    HELLO,
+    MESSAGE_STOP,
+    OVERLOADED,
+    STOP,
+    TEXT_DELTA,
+    USAGE,
+    chunk,
+    data,
+    named,
+)
+
+OPEN = Outcome()
+WHOLE = Outcome(is_terminal=True)
+DIED = Outcome(True, True, ErrorObject(500, "InternalServerError", None, "m"))
+LATE_FILTER = data({"choices": [{"index": 0, "finish_reason": None, "offsets": {"check": 4}}]})
+
+
+@pytest.mark.parametrize(
+    ("stream", "outcome"),
+    [
+        pytest.param(HELLO, OPEN, id="output alone"),
+        pytest.param(HELLO + DONE, WHOLE, id="done without a finish reason"),
+        pytest.param(HELLO + STOP, WHOLE, id="a finish reason without done"),
+        pytest.param(STOP + LATE_FILTER + USAGE, WHOLE, id="filter and usage after the finish"),
+        pytest.param(chunk(index=1, content="B") + STOP, OPEN, id="one of two choices finished"),
+        pytest.param(
+            chunk(index=1, content="B") + STOP + chunk(index=1, finish="length"), WHOLE, id="both"
+        ),
+        pytest.param(data({"choices": [7, {"finish_reason": "stop"}]}), WHOLE, id="odd choices"),
+        pytest.param(USAGE, OPEN, id="no choice at all"),
+        pytest.param(HELLO + ENGINE_DIED + DONE, DIED, id="an error, then done"),
+        pytest.param(HELLO + data({"error": "crash"}), Outcome(True, True), id="text as error"),
+        pytest.param(b'data: cut off..."finish_reason": "stop"}]}\n\n', WHOLE, id="elided"),
+        pytest.param(chunk(content='the "error" [DONE]') + HELLO, OPEN, id="words of the model"),
+        pytest.param(b"", OPEN, id="nothing"),
+    ],
+)
+def test_a_chat_ends_with_done_an_error_or_the_finish_of_every_choice(stream, outcome):
+    assert outcome_of(stream, Dialect.CHAT) == outcome
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stream", "outcome"),
+    [
+        (Dialect.RESPONSES, CREATED + TEXT_DELTA, OPEN),
+        (Dialect.RESPONSES, TEXT_DELTA + COMPLETED, WHOLE),
+        (Dialect.RESPONSES, TEXT_DELTA + COMPLETED + DONE, WHOLE),
+        (Dialect.RESPONSES, FAILED, Outcome(True, True, ErrorObject("server_error", message="m"))),
+        (
+            Dialect.RESPONSES,
+            named("response.incomplete", response={"incomplete_details": {"reason": "odd"}}),
+            Outcome(True, True),
+        ),
+        (Dialect.MESSAGES, MESSAGE_STOP, WHOLE),
+        (
+            Dialect.MESSAGES,
+            OVERLOADED + MESSAGE_STOP,
+            Outcome(True, True, ErrorObject(None, "overloaded_error", message="m")),
+        ),
+        (Dialect.RESPONSES, data({"choices": [{"finish_reason": "stop"}]}), OPEN),
+        (Dialect.JSON, data({"type": "transcript.text.delta"}), OPEN),
+        (Dialect.JSON, ENGINE_DIED, DIED),
+    ],
+)
+def test_the_other_dialects_end_with_the_event_that_says_so(dialect, stream, outcome):
+    assert outcome_of(stream, dialect) == outcome
+
+
+def test_only_the_last_events_are_read_for_it():
+    assert outcome_of(DONE + USAGE * (LAST_EVENTS - 2), Dialect.CHAT) == WHOLE
+    assert outcome_of(DONE + USAGE * LAST_EVENTS, Dialect.CHAT) == OPEN

@@ -1,0 +1,286 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmgw.core.conclusion import Outcome
+from llmgw.core.sse import BOM
+from llmgw.core.tail import Ending, EndingKind, Tail
+from llmgw.core.types import Dialect
+from llmgw.core.usage import UNKNOWN, Usage
+from tests.fakes.events import (
+    COMPLETED,
+    CREATED,
+    DONE,
+    ENGINE_DIED,
+    FAILED,
+    HELLO,
+    MESSAGE_DELTA,
+    MESSAGE_START,
+    MESSAGE_STOP,
+    OVERLOADED,
+    ROLE,
+    STOP,
+    TEXT_DELTA,
+    USAGE,
+    chunk,
+    data,
+    named,
+    reframed,
+)
+
+COMPLETE = Ending(EndingKind.COMPLETE)
+MISSING = Ending(EndingKind.MISSING_TERMINAL)
+BROKEN = Ending(EndingKind.BROKEN)
+CHAT = ROLE + HELLO + STOP + USAGE + DONE
+LARGE = 300_000
+
+
+def tail(*reads, dialect=Dialect.CHAT, **limits):
+    one = Tail(dialect, **limits)
+    for read in reads:
+        one.push(read)
+    return one
+
+
+def pieces(stream, size):
+    return (stream[at : at + size] for at in range(0, len(stream), size))
+
+
+def large(kind, *, name=True, **members):
+    """A terminal event that no tail can hold, as a provider orders its members."""
+    event = named(kind, response={"output": "x" * LARGE, **members})
+    return event if name else event.partition(b"\n")[2]
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CR LF", "CR"])
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_a_whole_stream_is_complete_in_any_framing_and_cut(line_end, size):
+    one = tail(*pieces(BOM + reframed(CHAT, line_end), size))
+
+    assert one.is_between_events()
+    assert one.saw_terminal()
+    assert one.is_done()
+    assert one.ending() == COMPLETE
+    assert one.usage() == Usage(3, 2)
+
+
+@pytest.mark.parametrize("at", range(len(HELLO)))
+def test_nothing_may_be_inserted_inside_an_event(at):
+    assert tail(ROLE, HELLO[:at]).is_between_events() is (at == 0)
+
+
+@pytest.mark.parametrize(
+    ("stream", "ending"),
+    [
+        pytest.param(ROLE + HELLO, MISSING, id="after an event"),
+        pytest.param(HELLO + STOP, COMPLETE, id="after a finish reason"),
+        pytest.param(HELLO + ENGINE_DIED, COMPLETE, id="after an error of the upstream"),
+        pytest.param(HELLO + HELLO[:-5], BROKEN, id="inside JSON"),
+        pytest.param(HELLO + b"data: [DON", BROKEN, id="inside done"),
+        pytest.param(HELLO + b"event: x\n", BROKEN, id="before the data"),
+        pytest.param(
+            HELLO + STOP[:-1], Ending(EndingKind.COMPLETE, b"\n"), id="one line end missing"
+        ),
+        pytest.param(
+            HELLO + STOP[:-2], Ending(EndingKind.COMPLETE, b"\n\n"), id="both line ends missing"
+        ),
+        pytest.param(
+            HELLO + DONE[:-2], Ending(EndingKind.COMPLETE, b"\n\n"), id="done without line ends"
+        ),
+        pytest.param(
+            ROLE + HELLO[:-2],
+            Ending(EndingKind.MISSING_TERMINAL, b"\n\n"),
+            id="output without line ends",
+        ),
+        pytest.param(HELLO + b": tick\n", MISSING, id="after a comment line"),
+        pytest.param(
+            HELLO + b": tick", Ending(EndingKind.MISSING_TERMINAL, b"\n"), id="inside a comment"
+        ),
+        pytest.param(HELLO + DONE + b": bye\n", COMPLETE, id="a comment after done"),
+    ],
+)
+def test_how_a_chat_ended(stream, ending):
+    assert tail(stream).ending() == ending
+    assert tail(stream).ending(cut=True) == ending
+
+
+@given(st.lists(st.sampled_from([HELLO, STOP, USAGE, b": t\n\n", b"data: {"])), st.integers(1, 99))
+def test_no_cut_changes_what_a_tail_says(events, size):
+    stream = b"".join(events)
+    one, other = tail(stream), tail(*pieces(stream, size))
+
+    assert one.ending() == other.ending()
+    assert one.outcome() == other.outcome()
+    assert one.is_done() is other.is_done() is False
+
+
+def test_a_completed_ending_is_one_that_anything_may_follow():
+    for at in range(len(CHAT)):
+        ending = tail(CHAT[:at]).ending()
+        if ending.kind is not EndingKind.BROKEN:
+            assert tail(CHAT[:at], ending.completion).is_between_events()
+
+
+def test_a_stream_without_a_dialect_is_complete_unless_its_connection_broke():
+    one = tail(data({"type": "transcript.text.done"}), dialect=Dialect.JSON)
+
+    assert not one.saw_terminal()
+    assert one.ending() == COMPLETE
+    assert one.ending(cut=True) == MISSING
+
+
+@pytest.mark.parametrize(
+    ("dialect", "before", "last"),
+    [
+        (Dialect.CHAT, HELLO, DONE),
+        (Dialect.JSON, HELLO, DONE),
+        (Dialect.RESPONSES, TEXT_DELTA, COMPLETED),
+        (Dialect.RESPONSES, TEXT_DELTA, COMPLETED.partition(b"\n")[2]),
+        (Dialect.RESPONSES, TEXT_DELTA, FAILED),
+        (Dialect.MESSAGES, MESSAGE_DELTA, MESSAGE_STOP),
+        (Dialect.MESSAGES, MESSAGE_DELTA, OVERLOADED),
+    ],
+)
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CR LF", "CR"])
+def test_the_last_event_is_noticed_when_its_last_byte_arrives(dialect, before, last, line_end):
+    before, last = reframed(before, line_end), reframed(last, line_end)
+    one = tail(before, dialect=dialect)
+
+    for at in range(len(last)):
+        assert not one.is_done()
+        one.push(last[at : at + 1])
+    assert one.is_done()
+
+
+@pytest.mark.parametrize("alone", [COMPLETED, DONE])
+def test_the_last_event_may_be_the_only_one(alone):
+    dialect = Dialect.CHAT if alone is DONE else Dialect.RESPONSES
+
+    assert tail(alone, dialect=dialect).is_done()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stream"),
+    [
+        (Dialect.CHAT, b"data: x [DONE]\n\n"),
+        (Dialect.CHAT, b": data: [DONE]\n\n"),
+        (Dialect.CHAT, b"data: [DONE]\ndata: [DONE]\n\n"),
+        (Dialect.CHAT, STOP),
+        (Dialect.RESPONSES, named("response.output_text.delta", delta="response.completed")),
+        (Dialect.RESPONSES, b"event: response.completed_twice\ndata: {}\n\n"),
+        (Dialect.RESPONSES, COMPLETED + b": bye\n"),
+    ],
+)
+def test_what_only_looks_like_the_last_event_is_none(dialect, stream):
+    assert not tail(stream, dialect=dialect).is_done()
+
+
+@pytest.mark.parametrize("size", [1000, 65536, 10**6])
+@pytest.mark.parametrize("name", [True, False], ids=["named", "typed by its data"])
+def test_a_last_event_larger_than_the_tail_is_known_by_its_beginning(size, name):
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    event = large("response.completed", name=name, usage=usage)
+
+    one = tail(*pieces(CREATED + TEXT_DELTA + event, size), dialect=Dialect.RESPONSES)
+
+    assert one.is_done()
+    assert one.outcome() == Outcome(is_terminal=True)
+    assert one.ending() == COMPLETE
+    assert one.usage() == Usage(3, 2)
+
+
+def test_a_large_event_that_is_not_the_last_is_not_taken_for_it():
+    event = named("response.output_item.done", item={"text": "x" * LARGE})
+    stream = CREATED + event
+
+    one = tail(*pieces(stream, 1000), dialect=Dialect.RESPONSES)
+    assert not one.is_done()
+    assert one.ending() == MISSING
+
+    one.push(COMPLETED)
+    assert one.is_done()
+    assert one.ending() == COMPLETE
+
+
+def test_the_failure_of_a_large_last_event_is_known_too():
+    one = tail(*pieces(large("response.failed"), 1000), dialect=Dialect.RESPONSES)
+
+    assert one.outcome() == Outcome(is_terminal=True, is_failed=True)
+
+
+def test_inside_an_event_larger_than_the_tail_nothing_can_be_said():
+    event = large("response.completed")
+
+    assert tail(*pieces(event[:-9], 1000), dialect=Dialect.RESPONSES).ending() == BROKEN
+
+
+def test_a_large_chunk_with_its_finish_reason_ends_a_chat():
+    event = data({"choices": [{"delta": {"content": "x" * LARGE}, "finish_reason": "stop"}]})
+
+    assert tail(*pieces(ROLE + event, 1000)).ending() == COMPLETE
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CR LF", "CR"])
+@pytest.mark.parametrize("limit", [200, 1000, 5000])
+def test_what_is_retained_is_bounded_and_begins_at_an_event(line_end, limit):
+    events = [reframed(one, line_end) for one in (*[HELLO, ROLE] * 200, STOP, USAGE, DONE)]
+
+    one = tail(*events, limit=limit)
+
+    assert len(one._kept) <= 2 * limit
+    assert one._kept.startswith((b"data: ",))
+    assert one.ending() == COMPLETE
+    assert one.usage() == Usage(3, 2)
+
+
+@pytest.mark.parametrize("size", range(1, 60))
+def test_trimming_inside_an_event_never_joins_two(size):
+    stream = chunk(content="x" * 300) + chunk(content="y" * 300) + STOP + DONE
+
+    one = tail(*pieces(stream, size), limit=128)
+
+    assert one.ending() == COMPLETE
+    assert one.is_done()
+
+
+def test_the_input_of_a_long_messages_stream_is_not_forgotten():
+    delta = named("content_block_delta", index=0, delta={"type": "text_delta", "text": "x" * 99})
+    stream = MESSAGE_START + delta * 1000 + MESSAGE_DELTA + MESSAGE_STOP
+
+    one = tail(*pieces(stream, 4096), dialect=Dialect.MESSAGES)
+
+    assert one.usage() == Usage(5, 7)
+    assert one.ending() == COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("stream", "usage"),
+    [
+        pytest.param(MESSAGE_START, Usage(5, 1), id="cut after its start"),
+        pytest.param(MESSAGE_START + MESSAGE_DELTA, Usage(5, 7), id="whole"),
+        pytest.param(MESSAGE_STOP, UNKNOWN, id="never told"),
+    ],
+)
+def test_the_usage_of_a_short_messages_stream(stream, usage):
+    assert tail(stream, dialect=Dialect.MESSAGES).usage() == usage
+
+
+@pytest.mark.parametrize(
+    ("stream", "number"),
+    [(CREATED + TEXT_DELTA, 2), (b"", 0), (named("x", sequence_number="y"), 0)],
+)
+def test_an_error_event_continues_the_numbers_of_a_responses_stream(stream, number):
+    assert tail(stream, dialect=Dialect.RESPONSES).next_sequence_number() == number
+
+
+def test_a_push_costs_no_more_as_the_stream_grows():
+    def seconds(pushes):
+        one, started = Tail(Dialect.CHAT), time.process_time()
+        for _ in range(pushes):
+            one.push(HELLO)
+            one.is_done()
+        return time.process_time() - started
+
+    assert seconds(50_000) < 30 * (seconds(5_000) + 0.005)
