@@ -94,7 +94,11 @@ class Router:
         kept = self._catalogs.get(pool)
         if kept and kept[0].is_fresh(snapshot, fleet, 0):
             return kept[1]
-        found = build_catalog(self._states(snapshot, pool), configured=snapshot.configured)
+        states = self._states(snapshot, pool)
+        # `[[models.available]]` speaks of nodes: a pool of accounts offers what these advertise
+        has_nodes = any(not state.is_account for _, state in states)
+        configured = snapshot.configured if has_nodes else ()
+        found = build_catalog(states, configured=configured)
         self._catalogs[pool] = (_Seen(snapshot, fleet, 0), found)
         return found
 

@@ -259,7 +259,7 @@ async def test_nothing_eligible_is_refused_before_any_upstream():
 
 
 async def test_failures_in_a_row_open_the_circuit_and_one_probe_goes_through():
-    scene = Scene(*[answers(REJECTS, 404)] * 3, upstreams=(account("x"),))
+    scene = Scene(*(answers(REJECTS, 404) for _ in range(3)), upstreams=(account("x"),))
     for _ in range(3):
         scene.client = FakeDownstream()
         await scene.serves(pool=POOL)
