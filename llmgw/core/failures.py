@@ -89,7 +89,7 @@ def find_error(answer: object) -> ErrorObject | None:
         code=_code(found.get("code")),
         type=None if kind == "error" else _label(kind),  # "error" marks the envelope
         param=_label(document.text(found, "param")),
-        message=document.text(found, "message"),
+        message=_encodable(document.text(found, "message")),
     )
 
 
@@ -149,6 +149,11 @@ def _code(value: object) -> str | int | None:
     if isinstance(value, str):
         return _label(value)
     return value if type(value) is int else None
+
+
+def _encodable(message: str | None) -> str | None:
+    """Half a surrogate pair, which servers cut text to, could not be sent on."""
+    return message and message.encode("utf-8", "replace").decode()
 
 
 def _label(value: str | None) -> str | None:

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from llmgw.core.conclusion import Outcome, outcome_of
+from llmgw.core.conclusion import Outcome as Outcome
+from llmgw.core.conclusion import outcome_of
 from llmgw.core.sight import KINDS, Sight, sight_of
 from llmgw.core.sse import (
     BOM,

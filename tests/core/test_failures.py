@@ -79,6 +79,10 @@ def test_what_may_be_logged_is_bounded_and_plain():
     assert error == ErrorObject("a_b", "x" * 64, "in[0].f")
 
 
+def test_a_message_can_always_be_sent_on():
+    assert find_error({"error": {"message": "cut \ud83e"}}) == ErrorObject(message="cut ?")
+
+
 def test_the_message_is_in_no_representation():
     assert "secret" not in repr(find_error({"error": {"message": "secret"}}))
 
