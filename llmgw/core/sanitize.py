@@ -29,7 +29,7 @@ REPLACEMENTS = (
     (URL, "[url]"),
     (BEARER, r"\1 [redacted]"),
     (PREFIXED, "[redacted]"),
-    (NAMED, r"\1 [redacted]"),
+    (NAMED, r"\1\2\3[redacted]"),
     (UUID, "[redacted]"),
     (OPAQUE, "[redacted]"),
 )

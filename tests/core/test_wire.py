@@ -1,0 +1,284 @@
+"""`parse_call`: what is refused, what is found, and that a client's bytes stay what they were."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmgw.core.config import ModelsConfig
+from llmgw.core.errors import InvalidRequest
+from llmgw.core.routes import BY_PATH
+from llmgw.core.types import RouteClass
+from llmgw.core.wire import MAX_DEPTH, parse_call, with_model
+from tests import builders
+
+DEFAULT = ModelsConfig(default="d/1 é")
+
+
+def parse(body, *, path="/v1/chat/completions", target=None, headers=(), models=DEFAULT):
+    return parse_call(
+        BY_PATH[path],
+        target=target or path,
+        headers=headers,
+        body=body,
+        models=models,
+        request_id="req_1",
+    )
+
+
+def nested(depth, opening="[", closing="]"):
+    return ('{"model":"m","x":' + opening * (depth - 1) + closing * (depth - 1) + "}").encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"not json", id="no JSON"),
+        pytest.param(b"[1]", id="an array"),
+        pytest.param(b'"model"', id="a string"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b'{"model":"m"', id="cut short"),
+        pytest.param(b'{"model":"m"} {}', id="two documents"),
+        pytest.param(b'{"model":"m","x":NaN}', id="NaN"),
+        pytest.param(b'{"model":"m","x":"\xff"}', id="invalid UTF-8"),
+        pytest.param(b'\xef\xbb\xbf{"model":"m"}', id="a byte order mark"),
+        pytest.param('{"model":"m"}'.encode("utf-16"), id="another encoding"),
+        pytest.param(nested(MAX_DEPTH + 1), id="one level too deep"),
+        pytest.param(nested(1200), id="deeper than the parser goes"),
+        pytest.param(nested(100_000), id="absurdly deep"),
+        pytest.param(
+            b'{"model":"m","x":' + b'{"a":' * 1000 + b"1" + b"}" * 1000 + b"}",
+            id="objects too deep",
+        ),
+    ],
+)
+def test_what_is_no_json_object_is_refused(body):
+    with pytest.raises(InvalidRequest) as refused:
+        parse(body)
+
+    assert (refused.value.status, refused.value.code) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(nested(MAX_DEPTH), id="as deep as is allowed"),
+        pytest.param(b'{"model":"m","x":[' + b"[]," * 3000 + b"1]}", id="wide, not deep"),
+        pytest.param(b'{"model":"m","x":12345678901234567890123}', id="a big integer"),
+        pytest.param(b'{"model":"m","x":1e400}', id="a number beyond any float"),
+        pytest.param(b'{"model":"m","x":"\\ud83d"}', id="half a surrogate pair"),
+        pytest.param(b'{"model":"m","x":1,"x":2}', id="a duplicate of another key"),
+        pytest.param(b' { "x" : 1 , "model" : "m" } \n', id="spaces"),
+        pytest.param(b'{"\\u006dodel":"m"}', id="an escaped key"),
+        pytest.param(b'{"model":"m","tools":[{"model":"x"},{"Model":7}]}', id="nested keys"),
+        pytest.param(b'{"MODEL ":1,"model":"m","a":"\\"model\\":"}', id="only like the key"),
+        pytest.param(b'{"model":"m","y":"model","z":["model","MODEL"]}', id="values"),
+        pytest.param(b'{"model":"m","x":"\\u0041\\u006d"}', id="escapes elsewhere"),
+    ],
+)
+def test_legal_bodies_pass_as_the_bytes_they_are(body):
+    call = parse(body)
+
+    assert call.model == "m"
+    assert call.body is body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"model":"a","messages":[],"model":"b"}', id="twice"),
+        pytest.param(b'{"model":"a","model":"a"}', id="twice the same"),
+        pytest.param(b'{"model":null,"model":"a"}', id="null, then a name"),
+        pytest.param(b'{"Model":"a"}', id="in another spelling"),
+        pytest.param(b'{"model":"a","MODEL":"b"}', id="in two spellings"),
+        pytest.param(b'{"model":"a","\\u006dodel":"b"}', id="twice, once escaped"),
+        pytest.param(b'{"\\u004dodel":"b"}', id="another spelling, escaped"),
+        pytest.param(b'{"m\\u006Fd\\u0065l":"a","x":{"model":1},"model":"b"}', id="mixed"),
+        pytest.param(b'{"model":7}', id="a number"),
+        pytest.param(b'{"model":["a"]}', id="a list"),
+        pytest.param(b'{"model":false}', id="false"),
+        pytest.param(b'{"model":"\\ud83d"}', id="half a character"),
+    ],
+)
+def test_a_model_that_could_be_read_in_two_ways_is_refused(body):
+    with pytest.raises(InvalidRequest) as refused:
+        parse(body)
+
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "model")
+
+
+@pytest.mark.parametrize(
+    ("body", "forwarded"),
+    [
+        (b"{}", '{"model":"d/1 é"}'),
+        (b" \n{ \n} ", ' \n{"model":"d/1 é" \n} '),
+        (b'{"a": 0.10}', '{"model":"d/1 é","a": 0.10}'),
+        (b'{"model":null}', '{"model":"d/1 é"}'),
+        (b'{"model":""}', '{"model":"d/1 é"}'),
+        (b'{"a":{"model":null},"model" : null , "b":1}', None),
+        (b'{"a":"}{\\"[","model":"","b":[{}]}', '{"a":"}{\\"[","model":"d/1 é","b":[{}]}'),
+        (b'{"\\u006dodel":""}', '{"\\u006dodel":"d/1 é"}'),
+        (b'{"a":{"Model":1}}', '{"model":"d/1 é","a":{"Model":1}}'),
+    ],
+)
+def test_the_default_takes_the_place_of_a_missing_model(body, forwarded):
+    if forwarded is None:
+        forwarded = '{"a":{"model":null},"model" : "d/1 é" , "b":1}'
+
+    call = parse(body)
+
+    assert call.model == "d/1 é"
+    assert call.body == forwarded.encode()
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"model":null}', b'{"model":""}'])
+def test_without_a_default_a_model_must_be_given(body):
+    with pytest.raises(InvalidRequest) as refused:
+        parse(body, models=ModelsConfig())
+
+    assert (refused.value.status, refused.value.code) == (400, "model_not_specified")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("model"), inner),
+    max_leaves=12,
+)
+MEMBERS = st.dictionaries(st.text().filter(lambda key: key.lower() != "model"), VALUES, max_size=6)
+SPACE = st.text(" \t\n\r", max_size=2)
+
+
+@given(
+    members=MEMBERS,
+    absent=st.sampled_from([None, "", ...]),
+    place=st.integers(0, 6),
+    space=SPACE,
+    indent=st.sampled_from([None, 1]),
+    ascii_only=st.booleans(),
+    name=st.text(min_size=1),
+)
+def test_whatever_surrounds_it_only_the_model_is_put_in(
+    members, absent, place, space, indent, ascii_only, name
+):
+    pairs = list(members.items())
+    if absent is not ...:
+        pairs.insert(place, ("model", absent))
+    text = json.dumps(dict(pairs), indent=indent, ensure_ascii=ascii_only)
+    body = (space + text + space).encode()
+
+    after = with_model(body, name, present=absent is not ...)
+
+    assert json.loads(after) == dict(pairs) | {"model": name}
+    untouched = common(body, after) + common(body[::-1], after[::-1])
+    assert untouched >= len(body) - {None: len("null"), "": len('""')}.get(absent, 0)
+
+
+def common(one, other):
+    """How many bytes they begin with are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def test_what_the_client_ties_the_request_to_is_found():
+    body = json.dumps(
+        {
+            "model": "m",
+            "previous_response_id": "resp_1",
+            "prompt_cache_key": "cache-1",
+            "store": False,
+            "stream": True,
+            "input": [
+                "text",
+                {"type": "input_file", "file_id": "file_a"},
+                {"role": "user", "content": "file_id"},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_text", "text": "x", "file_id": "no"},
+                        {"type": "input_file", "file_id": "file_b"},
+                        {"type": "input_file", "file_id": "file_a"},
+                        {"type": "input_file", "file_id": 7},
+                        {"type": "input_file", "filename": "x", "file_data": "y"},
+                    ],
+                },
+            ],
+        }
+    ).encode()
+    headers = (
+        ("x-codex-session-id", "codex"),
+        ("session_id", "mine"),
+        ("session_id", "second"),
+        ("x-stainless-retry-count", "2"),
+    )
+
+    call = parse(body, path="/v1/responses", headers=headers)
+
+    assert call.previous_response_id == "resp_1"
+    assert call.file_ids == ("file_a", "file_b")
+    assert call.cache_key == "cache-1"
+    assert call.session == "mine"
+    assert call.stainless_retries == 2
+    assert call.store is False
+    assert call.headers is headers
+
+
+def test_a_plain_request_is_tied_to_nothing():
+    call = parse(b'{"model":"m","previous_response_id":"","prompt_cache_key":"\\udc00"}')
+
+    assert call.previous_response_id is None
+    assert call.file_ids == ()
+    assert call.cache_key is None
+    assert call.session is None
+    assert call.store is True
+    assert call.stainless_retries == 0
+
+
+def test_only_the_responses_dialect_has_continuations_and_files():
+    body = (
+        b'{"model":"m","previous_response_id":"r","input":[{"type":"input_file","file_id":"f"}]}'
+    )
+
+    assert parse(body).previous_response_id is None
+    assert parse(body).file_ids == ()
+    assert parse(body, path="/v1/responses").file_ids == ("f",)
+    assert parse(b'{"model":"m","input":"file_id"}', path="/v1/responses").file_ids == ()
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1e3", "99999", "²"])
+def test_a_retry_count_that_is_none_counts_as_zero(value):
+    assert (
+        parse(b'{"model":"m"}', headers=(("x-stainless-retry-count", value),)).stainless_retries
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "forwarded"),
+    [
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/chat/completions/", "/v1/chat/completions"),
+        ("/v1/chat/completions/?a=1&b=%2F?", "/v1/chat/completions?a=1&b=%2F?"),
+        ("http://host/v1/chat/completions?x", "/v1/chat/completions?x"),
+    ],
+)
+def test_the_target_is_the_route_with_the_clients_query(target, forwarded):
+    assert parse(b'{"model":"m"}', target=target).target == forwarded
+
+
+@pytest.mark.parametrize(
+    ("path", "stream", "lane"),
+    [
+        ("/v1/chat/completions", "true", RouteClass.SSE),
+        ("/v1/chat/completions", "false", RouteClass.HTTP),
+        ("/v1/chat/completions", '"true"', RouteClass.HTTP),
+        ("/v1/embeddings", "true", RouteClass.HTTP),
+        ("/v1/responses/compact", "true", RouteClass.COMPACT),
+    ],
+)
+def test_the_lane_is_the_routes_or_that_of_streams(path, stream, lane):
+    call = builders.call(f'{{"model":"m","stream":{stream}}}'.encode(), path=path)
+
+    assert call.lane is lane
+    assert call.is_compact is (lane is RouteClass.COMPACT)
