@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -23,7 +23,11 @@ STAGGER = 0.25  # seconds before the next address is tried as well
 GIVE_UP = 30  # seconds without a sign of life after which TCP ends a connection
 KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_COUNT = 15, 5, 3  # together GIVE_UP
 
+_DETAILS: dict[type[Exception], str] = {ConnectionRefusedError: "refused", TimeoutError: "timeout"}
+
 P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+Resolve = Callable[[BaseUrl], Awaitable[list[AddrInfoType]]]
 
 _OPTIONS = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -43,24 +47,8 @@ def default_tls() -> ssl.SSLContext:
     return context
 
 
-async def connect(
-    url: BaseUrl, factory: Callable[[], P], *, within: float, tls: ssl.SSLContext | None = None
-) -> P:
-    """Connect a new protocol to `url`; raises `UpstreamError` (CONNECT) alone.
-
-    `within` seconds cover name resolution, TCP and TLS together.
-    """
-    context = None if url.scheme == "http" else tls or default_tls()
-    try:
-        async with asyncio.timeout(within):
-            addresses = await _resolve(url)
-            sock = await _connect(addresses)
-            return await _start(sock, factory, context, url.host)
-    except TimeoutError:
-        raise _failed("timeout") from None
-
-
-async def _resolve(url: BaseUrl) -> list[AddrInfoType]:
+async def resolve(url: BaseUrl) -> list[AddrInfoType]:
+    """All addresses of a host, asked for anew; raises `UpstreamError` (CONNECT) alone."""
     literal = _literal(url)
     if literal is not None:
         return [literal]  # never waits for a resolver thread that other names keep busy
@@ -69,6 +57,27 @@ async def _resolve(url: BaseUrl) -> list[AddrInfoType]:
         return list(await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM))
     except (OSError, UnicodeError):  # a name that IDNA can't take is a UnicodeError
         raise _failed("name not resolved") from None
+
+
+async def connect(
+    url: BaseUrl,
+    factory: Callable[[], P],
+    *,
+    within: float,
+    tls: ssl.SSLContext | None = None,
+    resolve: Resolve = resolve,
+) -> P:
+    """Connect a new protocol to `url`; raises `UpstreamError` (CONNECT) alone.
+
+    `within` seconds cover name resolution, TCP and TLS together.
+    """
+    context = None if url.scheme == "http" else tls or default_tls()
+    try:
+        async with asyncio.timeout(within):
+            sock = await _connect(await resolve(url))
+            return await _start(sock, factory, context, url.host)
+    except TimeoutError:
+        raise _failed("timeout") from None
 
 
 def _literal(url: BaseUrl) -> AddrInfoType | None:
@@ -84,12 +93,8 @@ def _literal(url: BaseUrl) -> AddrInfoType | None:
 async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
     try:
         sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
-    except ConnectionRefusedError:
-        raise _failed("refused") from None
-    except TimeoutError:
-        raise _failed("timeout") from None
-    except (OSError, RuntimeError):  # uvloop has RuntimeErrors of its own here
-        raise _failed("unreachable") from None
+    except (OSError, RuntimeError) as error:  # uvloop has RuntimeErrors of its own here
+        raise _failed(_DETAILS.get(type(error), "unreachable")) from None
     for level, option, value in _OPTIONS:
         sock.setsockopt(level, option, value)
     return sock

@@ -158,11 +158,9 @@ class Exchange:
 
     def lose(self, error: Exception | None) -> None:
         framing = self._framing
-        if framing is not None and error is None:
-            framing.close()
-            if framing.done:
-                self._end(None)
-                return
+        if framing is not None and framing.until_eof and error is None:
+            self._end(None)
+            return
         # A peer that TCP gave up on (ETIMEDOUT) did not close an idle connection: no repeat.
         timed_out = isinstance(error, TimeoutError)
         self.stale = self._connection.used and not self._heard and not timed_out

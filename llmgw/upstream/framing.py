@@ -7,7 +7,9 @@ bytes back: the bytes up to a flaw or the end are the same however the input was
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from enum import Enum, auto
+from typing import ClassVar
 
 MAX_EXTENSION = 1024  # bytes of a chunk extension, which is skipped
 MAX_TRAILERS = 8192  # bytes of all trailer fields, which are dropped
@@ -19,22 +21,21 @@ _SIZE_LINE_BEGUN = re.compile(
 _TRAILERS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r\n)*\r\n")
 
 
-class Framing:
+class Framing(ABC):
     """One response body. `feed` is not called again once `done` or `flaw` is set."""
 
     __slots__ = ("done", "flaw", "surplus")
+
+    until_eof: ClassVar[bool] = False  # an orderly end of the connection makes the body whole
 
     def __init__(self) -> None:
         self.done = False  # the body has ended, whole
         self.flaw = ""  # what is wrong with the framing, in our words
         self.surplus = False  # bytes came after the end: the connection is out of step
 
+    @abstractmethod
     def feed(self, data: bytes) -> bytes:
         """The body bytes in `data`, maybe none."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """The connection ended cleanly; a body that is not `done` after this was cut."""
 
 
 class FixedLength(Framing):
@@ -64,11 +65,10 @@ class UntilEof(Framing):
 
     __slots__ = ()
 
+    until_eof = True
+
     def feed(self, data: bytes) -> bytes:
         return data
-
-    def close(self) -> None:
-        self.done = True
 
 
 class Chunked(Framing):

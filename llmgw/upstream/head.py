@@ -40,7 +40,6 @@ class HeadReader:
 
     __slots__ = (
         "_bodiless",
-        "_complete",
         "_fields",
         "_interim",
         "_parser",
@@ -64,7 +63,6 @@ class HeadReader:
 
     def _begin(self) -> None:
         self._fields: list[tuple[str, str]] = []
-        self._complete = False
         self._tail = b""
         self._parser = httptools.HttpResponseParser(self)
 
@@ -78,9 +76,7 @@ class HeadReader:
         if self._size > MAX_HEAD:
             raise invalid("head too long")
         self._parse(data[:cut])
-        if self._complete is not (end >= 0):
-            raise invalid("head")
-        if not self._complete:
+        if end < 0:
             self._tail = seam[-len(_END) + 1 :]
             return b""
         self._finish()
@@ -112,9 +108,6 @@ class HeadReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         known = _lower(name) if len(name) <= CACHED_NAME else name.decode("latin-1").lower()
         self._fields.append((known, value.rstrip(b" \t").decode("latin-1")))
-
-    def on_headers_complete(self) -> None:
-        self._complete = True
 
 
 def judge(status: int, version: str, headers: Headers, *, bodiless: bool) -> Answer:

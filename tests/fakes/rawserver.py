@@ -18,8 +18,10 @@ import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NamedTuple, Self
 
+CERTIFICATE = Path(__file__).with_name("loopback.pem")  # of localhost and 127.0.0.1, and its key
 NOW = struct.pack("ii", 1, 0)  # SO_LINGER: close by a reset
 
 
@@ -50,6 +52,7 @@ class Peer:
         self.reader = reader
         self._server = server
         self._writer = writer
+        self.over = asyncio.Event()  # the script has ended, be it because the client left
 
     async def request(self) -> Received:
         """Read one whole request; raises IncompleteReadError when the client closes instead."""
@@ -58,6 +61,7 @@ class Peer:
         for length in received.values("content-length"):
             received = Received(head, await self.reader.readexactly(int(length)))
         self._server.requests.append(received)
+        self._server.asked.set()
         return received
 
     async def send(self, *pieces: bytes) -> None:
@@ -87,8 +91,8 @@ class Peer:
         self._writer.close()
         try:
             await self._writer.wait_closed()
-        except (OSError, ssl.SSLError):
-            return  # the client was faster
+        except (OSError, asyncio.CancelledError):
+            return  # the client was faster, or the test is over
 
     @property
     def _socket(self) -> socket.socket:
@@ -107,6 +111,7 @@ class RawServer:
         self.port = 0
         self.peers: list[Peer] = []
         self.requests: list[Received] = []
+        self.asked = asyncio.Event()  # a whole request came
         self._play = play
         self._host = host
         self._tls = tls
@@ -143,6 +148,7 @@ class RawServer:
         except AssertionError as failure:
             self._failures.append(failure)
         finally:
+            peer.over.set()
             await peer.close()
 
 

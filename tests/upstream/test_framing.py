@@ -62,7 +62,6 @@ def test_a_chunked_body_that_is_cut_anywhere_is_not_done(wire, body):
     for cut in range(len(wire)):
         framing = Chunked()
         part = framing.feed(wire[:cut]) if cut else b""
-        framing.close()
 
         assert body.startswith(part)
         assert (framing.done, framing.flaw) == (False, "")
@@ -163,20 +162,19 @@ def test_noise_is_judged_the_same_in_any_cut(shards, cut):
     ],
 )
 def test_a_body_of_declared_length(pieces, seen):
-    framing = FixedLength(5)
-
-    assert walk(framing, *pieces) == seen
-    framing.close()
-    assert framing.done is seen[1]
+    assert walk(FixedLength(5), *pieces) == seen
 
 
 def test_a_body_of_length_0_is_done_at_once():
     assert FixedLength(0).done
 
 
-def test_a_body_until_eof_is_done_when_the_connection_ends():
-    framing = UntilEof()
+def test_a_body_until_eof_goes_on():
+    assert walk(UntilEof(), b"a", b"b") == (b"ab", False, "", False)
 
-    assert walk(framing, b"a", b"b") == (b"ab", False, "", False)
-    framing.close()
-    assert framing.done
+
+@pytest.mark.parametrize(
+    ("framing", "whole"), [(UntilEof(), True), (FixedLength(1), False), (Chunked(), False)]
+)
+def test_only_a_body_until_eof_is_made_whole_by_it(framing, whole):
+    assert framing.until_eof is whole

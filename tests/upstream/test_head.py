@@ -4,7 +4,7 @@ import pytest
 
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.framing import Chunked, FixedLength, UntilEof
-from llmgw.upstream.head import MAX_FIELDS, MAX_HEAD, MAX_INTERIM, Answer, HeadReader
+from llmgw.upstream.head import MAX_FIELDS, MAX_HEAD, MAX_INTERIM, Answer, HeadReader, judge
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -204,3 +204,16 @@ def test_a_long_header_name_is_lower_cased_too():
     name = b"X-" + b"Long" * 40
 
     assert read(OK + name + b": 1\r\n\r\n")[0].head.headers == ((name.decode().lower(), "1"),)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param((("content-length", "5"), ("content-length", "5")), id="the same twice"),
+        pytest.param((("content-length", "\xb2"),), id="a digit beyond ASCII"),
+        pytest.param((("content-length", "5"), ("transfer-encoding", "chunked")), id="both"),
+    ],
+)
+def test_lengths_are_judged_without_trust_in_the_parser(headers):
+    with pytest.raises(UpstreamError, match="invalid"):
+        judge(200, "1.1", headers, bodiless=False)

@@ -1,0 +1,18 @@
+"""The inference path runs on uvloop in production; its tests run on asyncio's own loop as well."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+import uvloop
+
+ON_BOTH_LOOPS = {"test_address.py", "test_connection.py", "test_exchange.py", "test_pool.py"}
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    default = {"asyncio": asyncio.new_event_loop}
+    if item.path.name in ON_BOTH_LOOPS:
+        return {**default, "uvloop": uvloop.new_event_loop}
+    return default
