@@ -27,7 +27,7 @@ class Catalog:
     """Models in order, without duplicates. Health and circuits never change it."""
 
     entries: Mapping[str, Entry]
-    has_nodes: bool
+    only_accounts: bool  # and at least one
     has_untried: bool
 
     def knows(self, model: str) -> bool:
@@ -51,7 +51,7 @@ def build_catalog(
             found[name] = _with(entry, assignment, state, lengths.get(name))
     return Catalog(
         entries=found,
-        has_nodes=any(not state.is_account for _, state in states),
+        only_accounts=bool(states) and all(state.is_account for _, state in states),
         has_untried=any(state.discovery.state is State.UNTRIED for _, state in states),
     )
 

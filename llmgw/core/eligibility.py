@@ -257,7 +257,7 @@ def _ring_of(upstream: Upstream) -> str | None:
 
 def _is_unknown(model: str, catalog: Catalog) -> bool:
     """A pool of accounts alone knows what it has, once each has told."""
-    settled = not catalog.has_nodes and not catalog.has_untried
+    settled = catalog.only_accounts and not catalog.has_untried
     return settled and not catalog.knows(model)
 
 

@@ -1,0 +1,100 @@
+"""What a pool offers, and that serving health has no say in it."""
+
+import pytest
+
+from llmgw.core.catalog import build_catalog
+from llmgw.core.discovery import Listed, ListingFailed, ModelDiscovery, advance
+from llmgw.core.fleet import UpstreamState
+from llmgw.core.health import NodeHealth, Status
+from llmgw.core.types import Provenance
+from tests import builders
+
+
+def listed(*names, fails=0, is_account=False, **fields):
+    state = ModelDiscovery()
+    for event in (Listed(names, 0.0, **fields), *[ListingFailed("x")] * fails):
+        state = advance(state, event, fail_threshold=3, is_account=is_account)
+    return state
+
+
+def node(name, *names, **fields):
+    return f"p/{name}", UpstreamState(builders.node(name), discovery=listed(*names, **fields))
+
+
+def account(name, *names, models=(), **fields):
+    state = listed(*names, is_account=True, **fields) if names else ModelDiscovery()
+    return f"p/{name}", UpstreamState(builders.account(name, models=models), discovery=state)
+
+
+def test_it_is_the_union_of_what_is_configured_and_advertised_in_order():
+    catalog = build_catalog([node("a", "x", "y"), node("b", "y", "z")], configured=["c", "y", "c"])
+
+    assert list(catalog.entries) == ["c", "y", "x", "z"]
+    assert catalog.knows("z")
+    assert not catalog.knows("Z")
+    assert [entry.model for entry in catalog.visible("yz".__contains__)] == ["y", "z"]
+
+
+def test_each_assignment_says_why_it_is_believed():
+    catalog = build_catalog(
+        [
+            node("a", "m"),
+            node("b", "m", fails=1),
+            account("c", models=("m", "own")),
+            account("d", "m", "own", models=("own",), fails=9),
+            node("e", "m", fails=3),
+        ],
+        configured=["nobody"],
+    )
+
+    assert catalog.entries["m"].assignments == (
+        ("p/a", Provenance.OBSERVED),
+        ("p/b", Provenance.PRESERVED),
+        ("p/c", Provenance.CONFIGURED),
+        ("p/d", Provenance.PRESERVED),
+        ("p/e", Provenance.PRESERVED),
+    )
+    assert catalog.entries["own"].assignments == (
+        ("p/c", Provenance.CONFIGURED),
+        ("p/d", Provenance.CONFIGURED),
+    )
+    assert catalog.entries["nobody"].assignments == ()
+
+
+def test_the_smallest_length_that_anyone_tells_counts():
+    catalog = build_catalog(
+        [
+            node("a", "m", "n", max_lens=(("m", 8192),)),
+            node("b", "m", max_lens=(("m", 4096),)),
+            node("c", "m"),
+        ],
+        configured=[],
+    )
+
+    assert catalog.entries["m"].max_model_len == 4096
+    assert catalog.entries["n"].max_model_len is None
+
+
+@pytest.mark.parametrize(
+    ("assignments", "only_accounts", "has_untried"),
+    [
+        ([], False, False),
+        ([node("a", "m")], False, False),
+        ([account("a", "m")], True, False),
+        ([account("a", "m"), account("b")], True, True),
+        ([account("a", "m"), node("b", "m")], False, False),
+    ],
+)
+def test_it_knows_what_kind_of_pool_it_is_of(assignments, only_accounts, has_untried):
+    catalog = build_catalog(assignments, configured=[])
+
+    assert (catalog.only_accounts, catalog.has_untried) == (only_accounts, has_untried)
+
+
+def test_health_never_changes_it():
+    name, state = node("a", "m")
+    dead = UpstreamState(state.upstream, NodeHealth(Status.DEAD, fails=9), state.discovery)
+
+    assert build_catalog([(name, dead)], configured=[]) == build_catalog(
+        [(name, state)], configured=[]
+    )
