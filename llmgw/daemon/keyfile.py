@@ -72,7 +72,7 @@ class Keys:
     def __init__(self, loaded: Loaded, changed: Callable[[KeyRing], None]) -> None:
         self._changed = changed
         self._watch = KeyFileWatch(self._read)
-        self.run = self._watch.run
+        self.run, self.look = self._watch.run, self._watch.look
         self.take(loaded)
 
     def take(self, loaded: Loaded) -> None:

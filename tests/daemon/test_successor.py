@@ -1,0 +1,69 @@
+import os
+import signal
+import sys
+
+import pytest
+
+from llmgw.daemon.successor import SuccessorFailed, own_command, start_successor, tell_ready
+
+READY = """
+import os, sys, time
+from llmgw.daemon.inherit import take_inheritance
+from llmgw.daemon.successor import tell_ready
+tell_ready(take_inheritance(os.environ, os.getpid()).ready_fd)
+time.sleep(30)
+"""
+
+
+def is_ended_by_kill(pid):
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0) == (pid, signal.SIGKILL)
+
+
+def has_children():
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def program(text):
+    return [sys.executable, "-c", text]
+
+
+async def test_a_child_that_is_ready_stays():
+    pid = await start_successor(program(READY), [], [])
+
+    assert is_ended_by_kill(pid)
+
+
+async def test_a_child_that_ends_is_no_successor():
+    with pytest.raises(SuccessorFailed, match="ended before it was ready"):
+        await start_successor(program("pass"), [], [])
+
+
+async def test_a_child_that_is_never_ready_is_ended():
+    with pytest.raises(SuccessorFailed, match=r"not ready within 0\.2 s"):
+        await start_successor(program("import time; time.sleep(30)"), [], [], within=0.2)
+
+    assert not has_children()
+
+
+async def test_a_program_that_is_gone_is_no_successor():
+    with pytest.raises(SuccessorFailed, match="No such file"):
+        await start_successor(["/nowhere/at/all"], [], [])
+
+
+def test_a_predecessor_that_has_gone_is_no_fault_of_the_child():
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    tell_ready(writer)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(writer)
+
+
+def test_the_command_is_the_one_that_this_process_was_started_with():
+    assert own_command() == [sys.executable, *sys.orig_argv[1:]]
