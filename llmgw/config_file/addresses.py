@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from ipaddress import ip_address
 from typing import Final
 
 from llmgw.config_file.faults import Unfit
@@ -65,17 +66,20 @@ def reaches(listen: Listen, host: str, port: int, own_names: frozenset[str] = fr
 
 
 def is_own_address(host: str) -> bool:
-    """Whether an IP address is one of this machine's.
+    """Whether this is an IP address, and one of this machine's.
 
     Connecting a datagram socket sends nothing: it makes the kernel choose the source address,
     and for an address of its own it chooses that address.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        address = ip_address(host)
+        if address.is_loopback:
+            return True
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((host, 9))
             return bool(probe.getsockname()[0] == host)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name
         return False
 
 
