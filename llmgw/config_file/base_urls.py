@@ -42,7 +42,7 @@ def parse_base_url(text: str) -> GivenUrl:
 def parse_legacy_host(text: str) -> str:
     """The `ip` of a node in the older form: an address, with or without brackets, or a name."""
     bare = text.strip().removeprefix("[").removesuffix("]").lower()
-    if ":" in bare:
+    if bare.count(":") > 1:
         return parse_ipv6(bare)
     if not _HOST.fullmatch(bare):
         raise Unfit("must be an address without scheme and port", 'new files write "url"')

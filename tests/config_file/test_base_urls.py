@@ -86,7 +86,7 @@ def test_the_ip_of_the_older_form_is_an_address_or_a_name(text, host):
     assert parse_legacy_host(text) == host
 
 
-@pytest.mark.parametrize("text", ["http://h", "10.0.0.5:8000", "", "a b"])
+@pytest.mark.parametrize("text", ["http://h", "10.0.0.5:8000", "::1::", "", "a b"])
 def test_what_is_no_ip_of_the_older_form(text):
     with pytest.raises(Unfit):
         parse_legacy_host(text)
