@@ -54,7 +54,15 @@ uninstall: ## take program and units away again; the configuration stays
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
 
 wheels: ## the program and all it needs as wheels in build/wheels, for an install without a network
-	$(SYSTEM_PYTHON) -m pip --disable-pip-version-check -q wheel -c constraints.txt -w build/wheels .
+	rm -rf build/wheels
+	$(SYSTEM_PYTHON) -m venv build/venv
+	build/venv/bin/pip --disable-pip-version-check -q wheel -c constraints.txt -w build/wheels .
 
-system: $(STAMP) ## the units on a real systemd (needs root; Debian: systemd dbus python3-venv)
-	$(BIN)/pytest -m system tests/system
+# A command that boots a systemd which may be broken, and runs what follows in it, as root.
+SYSTEMD_SANDBOX ?= $(wildcard ../shared/tools/systemd-sandbox)
+
+system: $(STAMP) wheels ## install, units, reloads, restarts on a real systemd (root; Debian: systemd dbus python3-venv)
+	@[ -n "$(SYSTEMD_SANDBOX)" ] || { echo >&2 "system: SYSTEMD_SANDBOX must name a command \
+	that runs another one under a systemd of its own"; exit 1; }
+	$(SYSTEMD_SANDBOX) env LLMGW_SYSTEM_TEST=1 $(BIN)/pytest -p no:randomly -p no:cacheprovider \
+	  tests/system/test_systemd.py
