@@ -91,16 +91,21 @@ class Brotli:
         self._inner = brotli.Decompressor()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        try:
-            yield self._inner.process(data, output_buffer_limit=STEP)
-            while not self._inner.can_accept_more_data():
-                yield self._inner.process(b"", output_buffer_limit=STEP)
-        except brotli.error:
-            raise _broken() from None
+        part = self._step(data)
+        yield part
+        while len(part) >= STEP or not self._inner.can_accept_more_data():
+            part = self._step(b"")
+            yield part
 
     def end(self) -> None:
         if not self._inner.is_finished():
             raise _broken()
+
+    def _step(self, data: bytes) -> bytes:
+        try:
+            return bytes(self._inner.process(data, output_buffer_limit=STEP))
+        except brotli.error:
+            raise _broken() from None
 
 
 _DECODERS: Mapping[str, Callable[[], Decoder]] = {

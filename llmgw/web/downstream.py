@@ -98,6 +98,7 @@ class HttpDownstream:
 
     def continue_reading(self) -> None:
         """Ask a client that waits for it to send its body (RFC 9110, 10.1.1)."""
+        self._connection.was_asked_for_body = True
         self._connection.write(CONTINUE)
 
     def respond(self, status: int, headers: Headers, body: bytes) -> None:

@@ -14,6 +14,7 @@ WRITE_BUFFER: Final = 256 * 1024
 READ_AHEAD: Final = 2  # parsed requests that may wait before reading stops
 READ_AHEAD_BYTES: Final = 1024 * 1024  # of the bodies of those
 LINGER: Final = 5.0  # reads on, so that an early answer is not lost in a reset (RFC 9112, 9.6)
+BRIEF_LINGER: Final = 0.5  # where the client was not asked for its body
 LOOK_EVERY: Final = 0.05  # for a client that leaves while nothing is read
 FLUSH_WITHIN: Final = 30.0  # a closed connection may go on sending without any progress
 BODY_SILENCE: Final = 60.0  # how long a client may send nothing inside its body

@@ -19,6 +19,7 @@ from aiohttp.streams import StreamReader
 from llmgw.observe import metrics
 from llmgw.observe.logs import exception_fields
 from llmgw.web.limits import (
+    BRIEF_LINGER,
     HEAD_BYTES,
     OPTIONS,
     READ_AHEAD,
@@ -86,6 +87,7 @@ class Connection(web.RequestHandler):
         "_server",
         "idle_since",
         "turn",
+        "was_asked_for_body",
     )
 
     def __init__(
@@ -115,6 +117,7 @@ class Connection(web.RequestHandler):
         self._flush_watch = FlushWatch(loop)
         self.idle_since = loop.time()
         self.turn: web.BaseRequest | None = None  # the request whose answer is due
+        self.was_asked_for_body = False
 
     # --- the connection's life
 
@@ -163,10 +166,9 @@ class Connection(web.RequestHandler):
             # The parser stops between messages once some are waiting, and goes on only when it
             # is fed: without this a pipelined request could lie in it for ever.
             self.data_received(b"")
-
-    def close_without_lingering(self) -> None:
-        """Nothing more is coming from a client that was not told to send its body."""
-        self._lingering_time = 0.0
+        elif "Expect" in request.headers and not self.was_asked_for_body:
+            self._lingering_time = BRIEF_LINGER  # the body will hardly come
+        self.was_asked_for_body = False
 
     def abort(self) -> None:
         """End it now, whatever it does; its handler is cancelled."""

@@ -38,10 +38,8 @@ class WebServer:
 
     async def stop_listening(self, sockets: Sequence[socket.socket] | None = None) -> None:
         """Accept what waits on these (None: on all), then close them; connections go on."""
-        chosen = [one for one in (sockets or self._listeners) if one in self._listeners]
-        if sockets is None:
-            chosen = list(self._listeners)
-        listeners = [(one, self._listeners.pop(one)) for one in chosen]
+        wanted = tuple(self._listeners) if sockets is None else sockets
+        listeners = [(one, self._listeners.pop(one)) for one in wanted if one in self._listeners]
         for sock, listener in listeners:
             await _accept_waiting(sock)
             listener.close()

@@ -56,7 +56,7 @@ class Site:
         finally:
             cast(Connection, request.protocol).ended_request(request)
             self._complete(incoming, response, began)
-        return response or incoming.downstream.sent
+        return incoming.downstream.sent if response is None else response
 
     def refuse(
         self, connection: Connection, request: web.BaseRequest | None, error: BaseException | None

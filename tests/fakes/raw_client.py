@@ -79,6 +79,7 @@ class RawClient:
             headers = {}
             for line in lines:
                 name, _, value = line.partition(": ")
+                name = name.lower()
                 assert name not in headers, f"{name} twice"
                 headers[name] = value
             body = b"" if head_only else await self._body(int(status), headers)
