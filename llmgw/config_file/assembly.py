@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from llmgw.config_file import settings, tables
 from llmgw.config_file.faults import Report, nearest
 from llmgw.config_file.keys import read_key_tables, refuse_unknown_pools
 from llmgw.config_file.loops import refuse_loops, refuse_shared_listens
@@ -20,7 +19,32 @@ from llmgw.config_file.reading import (
     refuse_unknown,
 )
 from llmgw.config_file.secrets import Secrets
+from llmgw.config_file.settings import (
+    CIRCUITS,
+    CLUSTER_SECTION,
+    DATABASE,
+    DISCOVERY,
+    GATEWAY,
+    LIMITS,
+    LOG,
+    ROUTING,
+    STREAMS,
+    TRACING,
+    WEBSOCKET,
+)
 from llmgw.config_file.table import Section
+from llmgw.config_file.tables import (
+    ACCOUNTS,
+    ADMIN,
+    ASSIGNMENTS,
+    AUTH,
+    AVAILABLE,
+    KEYS,
+    MODELS,
+    NODES,
+    POOLS,
+    USERS,
+)
 from llmgw.config_file.upstreams import build_upstreams
 from llmgw.config_file.written import AuthTable
 from llmgw.core.config import (
@@ -34,30 +58,30 @@ from llmgw.core.config import (
 )
 
 PLAIN: Final[tuple[Section[object], ...]] = (
-    settings.CLUSTER_SECTION,
-    settings.GATEWAY,
-    settings.DATABASE,
-    settings.DISCOVERY,
-    settings.ROUTING,
-    settings.CIRCUITS,
-    settings.STREAMS,
-    settings.WEBSOCKET,
-    settings.LIMITS,
-    settings.LOG,
-    settings.TRACING,
+    CLUSTER_SECTION,
+    GATEWAY,
+    DATABASE,
+    DISCOVERY,
+    ROUTING,
+    CIRCUITS,
+    STREAMS,
+    WEBSOCKET,
+    LIMITS,
+    LOG,
+    TRACING,
 )
 SECTIONS: Final[tuple[Section[object], ...]] = (
     *PLAIN,
-    tables.AUTH,
-    tables.KEYS,
-    tables.ADMIN,
-    tables.USERS,
-    tables.NODES,
-    tables.ACCOUNTS,
-    tables.MODELS,
-    tables.AVAILABLE,
-    tables.POOLS,
-    tables.ASSIGNMENTS,
+    AUTH,
+    KEYS,
+    ADMIN,
+    USERS,
+    NODES,
+    ACCOUNTS,
+    MODELS,
+    AVAILABLE,
+    POOLS,
+    ASSIGNMENTS,
 )
 PROVISION: Final = "provision"
 _TOP: Final = frozenset(one.path for one in SECTIONS if "." not in one.path)
@@ -76,15 +100,15 @@ def parse(root: Raw, secrets: Secrets, report: Report) -> Assembled:
     refuse_unknown({key: root[key] for key in root if key != PROVISION}, _TOP, "", report)
     if PROVISION in root:
         report.note(PROVISION, "is the older gateway's and is ignored")
-    auth = read_section(tables.AUTH, root, report)
+    auth = read_section(AUTH, root, report)
     keys = read_key_tables(auth.raw, report)
     users = _users(root, report)
     upstreams = build_upstreams(root, secrets, report)
-    pools = build_pools(root, upstreams, report, has_auth=tables.AUTH.key in root)
+    pools = build_pools(root, upstreams, report, has_auth=AUTH.key in root)
     _refuse_unknown_pools(keys, users, pools, report)
     config = replace(
         _plain(root, report),
-        auth=_auth(auth, keys) if tables.AUTH.key in root else None,
+        auth=_auth(auth, keys) if AUTH.key in root else None,
         admin=AdminConfig(tuple(row.value for row in users)),
         models=_models(root, report),
         nodes=tuple(one.upstream for one in upstreams.nodes),
@@ -101,17 +125,17 @@ def parse(root: Raw, secrets: Secrets, report: Report) -> Assembled:
 def _plain(root: Raw, report: Report) -> Config:
     """The sections that stand for themselves."""
     return Config(
-        cluster=read_section(settings.CLUSTER_SECTION, root, report).value,
-        gateway=read_section(settings.GATEWAY, root, report).value,
-        database=read_section(settings.DATABASE, root, report).value,
-        discovery=read_section(settings.DISCOVERY, root, report).value,
-        routing=read_section(settings.ROUTING, root, report).value,
-        circuits=read_section(settings.CIRCUITS, root, report).value,
-        streams=read_section(settings.STREAMS, root, report).value,
-        websocket=read_section(settings.WEBSOCKET, root, report).value,
-        limits=read_section(settings.LIMITS, root, report).value,
-        log=read_section(settings.LOG, root, report).value,
-        tracing=read_section(settings.TRACING, root, report).value,
+        cluster=read_section(CLUSTER_SECTION, root, report).value,
+        gateway=read_section(GATEWAY, root, report).value,
+        database=read_section(DATABASE, root, report).value,
+        discovery=read_section(DISCOVERY, root, report).value,
+        routing=read_section(ROUTING, root, report).value,
+        circuits=read_section(CIRCUITS, root, report).value,
+        streams=read_section(STREAMS, root, report).value,
+        websocket=read_section(WEBSOCKET, root, report).value,
+        limits=read_section(LIMITS, root, report).value,
+        log=read_section(LOG, root, report).value,
+        tracing=read_section(TRACING, root, report).value,
     )
 
 
@@ -121,15 +145,15 @@ def _auth(section: Row[AuthTable], keys: list[Row[KeyConfig]]) -> AuthConfig:
 
 
 def _models(root: Raw, report: Report) -> ModelsConfig:
-    section = read_section(tables.MODELS, root, report)
-    rows = read_tables(tables.AVAILABLE, section.raw, tables.AVAILABLE.path, report)
+    section = read_section(MODELS, root, report)
+    rows = read_tables(AVAILABLE, section.raw, AVAILABLE.path, report)
     refuse_same(rows, "name", report)
     return ModelsConfig(section.value.default, tuple(row.value for row in rows))
 
 
 def _users(root: Raw, report: Report) -> list[Row[AdminUser]]:
-    section = read_section(tables.ADMIN, root, report)
-    rows = read_tables(tables.USERS, section.raw, tables.USERS.path, report)
+    section = read_section(ADMIN, root, report)
+    rows = read_tables(USERS, section.raw, USERS.path, report)
     refuse_same(rows, "name", report)
     for row in rows:
         if not row.given & {"password", "token_digest"}:

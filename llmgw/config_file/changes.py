@@ -20,6 +20,7 @@ _NOUNS: Final = {  # what one table of a list is called, and the key it is known
     "auth.keys": ("key", "name"),
     "admin.users": ("operator", "name"),
 }
+_ORDER: Final = tuple(section.path for section in SECTIONS if "." not in section.path)
 _ADDED: Final = {
     "node": "added, starts healthy and untried",
     "account": "added, listed at once",
@@ -41,7 +42,9 @@ def diff(old: Config, new: Config) -> list[str]:
 
 def diff_rendered(old: Raw, new: Raw) -> list[str]:
     """The same of two renderings, which do not hold the secrets: a new key is not seen."""
-    return [line for name in dict.fromkeys((*old, *new)) for line in _section(name, old, new)]
+    return [
+        line for name in dict.fromkeys((*_ORDER, *old, *new)) for line in _section(name, old, new)
+    ]
 
 
 def _section(name: str, old: Raw, new: Raw) -> Iterator[str]:

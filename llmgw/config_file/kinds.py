@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Final, TypeVar, cast
 
-from llmgw.config_file import quantities
 from llmgw.config_file.addresses import LISTEN_FORM, format_listen, parse_listen
 from llmgw.config_file.faults import Unfit, nearest
+from llmgw.config_file.quantities import format_duration, format_size, parse_duration, parse_size
 from llmgw.core.config import Listen
 from llmgw.core.types import Headers, Strategy
 
@@ -171,14 +171,14 @@ def _parse_names(value: object, known: Collection[str] | None) -> tuple[str, ...
 
 
 def _parse_positive_duration(value: object) -> float:
-    seconds = quantities.parse_duration(value)
+    seconds = parse_duration(value)
     if seconds <= 0:
         raise Unfit("must be longer than nothing")
     return seconds
 
 
 def _parse_positive_size(value: object) -> int:
-    size = quantities.parse_size(value)
+    size = parse_size(value)
     if size == 0:
         raise Unfit("must be at least one byte")
     return size
@@ -270,9 +270,9 @@ NAME: Final = kind("string", parse_name, str)
 BOOL: Final = kind("true or false", _parse_bool, bool)
 PORT: Final = integer(1, 65535)
 SHARE: Final = kind("number from 0 to 1", _parse_share, float)
-DURATION: Final = kind("duration", _parse_positive_duration, quantities.format_duration)
-PAUSE: Final = kind("duration, may be 0s", quantities.parse_duration, quantities.format_duration)
-SIZE: Final = kind("size", _parse_positive_size, quantities.format_size)
+DURATION: Final = kind("duration", _parse_positive_duration, format_duration)
+PAUSE: Final = kind("duration, may be 0s", parse_duration, format_duration)
+SIZE: Final = kind("size", _parse_positive_size, format_size)
 LISTEN: Final = kind("address, or list of them", _parse_listens, _show_listens)
 DIGEST: Final = kind("digest", parse_digest, lambda digest: f"sha256:{digest}")
 MOMENT: Final = kind("date and time", _parse_moment, _show_moment)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from llmgw.config_file import tables
 from llmgw.config_file.assembly import PLAIN
 from llmgw.config_file.base_urls import GivenUrl
 from llmgw.config_file.kinds import Toml
 from llmgw.config_file.table import Section
+from llmgw.config_file.tables import ACCOUNTS, AVAILABLE, KEYS, MODELS, NODES, POOLS, USERS
 from llmgw.config_file.written import KEYS_FILE
 from llmgw.core.config import (
     Account,
@@ -72,22 +72,22 @@ def _auth(auth: AuthConfig) -> Table:
 
 def _key(key: KeyConfig) -> Table:
     """With as much of the digest as tells keys apart."""
-    return show(tables.KEYS, key) | {"digest": f"sha256:{key.digest[:SHOWN_DIGITS]}{MASK}"}
+    return show(KEYS, key) | {"digest": f"sha256:{key.digest[:SHOWN_DIGITS]}{MASK}"}
 
 
 def _user(user: AdminUser) -> Table:
-    table = show(tables.USERS, user)
+    table = show(USERS, user)
     return table | {key: MASK for key in ("password", "token_digest") if key in table}
 
 
 def _models(models: ModelsConfig) -> Table:
-    available: list[Toml] = [show(tables.AVAILABLE, one) for one in models.available]
-    return show(tables.MODELS, models) | ({"available": available} if available else {})
+    available: list[Toml] = [show(AVAILABLE, one) for one in models.available]
+    return show(MODELS, models) | ({"available": available} if available else {})
 
 
 def _node(node: Node) -> Table:
     return show(
-        tables.NODES,
+        NODES,
         node,
         url=GivenUrl(node.url),
         health="off" if node.health_path is None else "on",
@@ -98,7 +98,7 @@ def _node(node: Node) -> Table:
 def _account(account: Account) -> Table:
     """Header values may be secrets that nobody has told us of."""
     masked: Table = {"headers": {name: MASK for name, _ in account.headers}}
-    shown = show(tables.ACCOUNTS, account, url=GivenUrl(account.url), **_common(account))
+    shown = show(ACCOUNTS, account, url=GivenUrl(account.url), **_common(account))
     return shown | masked
 
 
@@ -110,4 +110,4 @@ def _common(upstream: Upstream) -> dict[str, object]:
 
 def _pool(pool: Pool) -> Table:
     members: list[Toml] = [{"upstream": one} for one in pool.upstreams]
-    return show(tables.POOLS, pool) | {"assignments": members}
+    return show(POOLS, pool) | {"assignments": members}
