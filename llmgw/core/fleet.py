@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from llmgw.core.config import Account, Upstream
+from llmgw.core.config import Account, BaseUrl, Upstream
 from llmgw.core.discovery import ModelDiscovery
 from llmgw.core.health import NodeHealth
 from llmgw.core.types import Provenance, UpstreamName
 
+Place = tuple[UpstreamName, BaseUrl]
 NEVER_CHECKED = NodeHealth()
 UNTRIED = ModelDiscovery()
 
@@ -55,7 +56,14 @@ class UpstreamState:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All upstreams by name. `version` grows whenever something that routing looks at changed."""
+    """All upstreams by name. `version` grows whenever something that routing looks at changed;
+    load is not counted: it moves all the time, and only the order of candidates asks for it.
+    """
 
     version: int
     states: Mapping[UpstreamName, UpstreamState]
+
+
+def place_of(upstream: Upstream) -> Place:
+    """Who an upstream is while it runs: with another URL it is somebody else."""
+    return upstream.name, upstream.url

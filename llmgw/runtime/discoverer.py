@@ -9,11 +9,12 @@ from typing import Protocol
 
 from llmgw.core.config import Account, Config, Upstream
 from llmgw.core.discovery import Listed, ListingFailed, Recheck
+from llmgw.core.fleet import Place, place_of
 from llmgw.core.listing import Page, Unreadable
 from llmgw.observe.metrics import MODEL_DISCOVERY, child
 from llmgw.runtime.listing_log import ListingLog
 from llmgw.runtime.registry import Registry
-from llmgw.runtime.rounds import Place, Rounds, place_of
+from llmgw.runtime.rounds import Rounds
 from llmgw.runtime.tasks import Supervisor
 
 RECHECK_WITHIN = 2.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from llmgw.core.config import Account, Config, ModelsConfig, Upstream
+from llmgw.core.fleet import Place, place_of
 from llmgw.core.transitions import Notice, discovery_notices, is_list_change, never_listed_notice
 from llmgw.runtime.configured import ConfiguredModels
 from llmgw.runtime.registry import DiscoveryStep
-from llmgw.runtime.rounds import Place, place_of
 
 log = logging.getLogger("llmgw")
 

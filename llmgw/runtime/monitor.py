@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Iterator
 from typing import Protocol
 
 from llmgw.core.config import Node, Upstream
+from llmgw.core.fleet import Place, place_of
 from llmgw.core.health import ConnectionLost, Failed, Passed
 from llmgw.core.transitions import health_notice
 from llmgw.observe.metrics import HEALTH_CHECK_PANICS
 from llmgw.runtime.registry import Registry
-from llmgw.runtime.rounds import Place, Rounds, place_of
+from llmgw.runtime.rounds import Rounds
 from llmgw.runtime.tasks import Supervisor
 
 log = logging.getLogger("llmgw")

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from llmgw.core import discovery, health
-from llmgw.core.config import BaseUrl, Config, Node, Upstream
+from llmgw.core.config import Config, Node, Upstream
 from llmgw.core.discovery import Listed, ListingFailed, ModelDiscovery
-from llmgw.core.fleet import EngineLoad, Fleet, Gpu, UpstreamState
-from llmgw.core.health import HealthEvent, NodeHealth
+from llmgw.core.fleet import EngineLoad, Fleet, Gpu, UpstreamState, place_of
+from llmgw.core.health import Failed, HealthEvent, NodeHealth, Passed
 from llmgw.core.types import UpstreamName
 
 Clock = Callable[[], float]
 Leave = Callable[[], None]
 Remove = Callable[[], None]
-Place = tuple[UpstreamName, BaseUrl]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Registry:
         self._config = config
         self._version = 1
         self._entries = {one.name: _Entry(UpstreamState(one)) for one in config.upstreams}
-        self._places = {_place(entry.state.upstream): entry for entry in self._entries.values()}
+        self._places = {place_of(entry.state.upstream): entry for entry in self._entries.values()}
         self._fleet: Fleet | None = None
 
     @property
@@ -91,13 +90,15 @@ class Registry:
         return None if entry is None else entry.state
 
     def state(self, upstream: Upstream) -> UpstreamState | None:
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         return None if entry is None else entry.state
 
     def health_event(self, upstream: Upstream, event: HealthEvent) -> HealthStep | None:
         """Nodes only: an account is never probed, and its failures are its circuit's."""
-        entry = self._places.get(_place(upstream))
-        if entry is None or entry.state.is_account:
+        entry = self._places.get(place_of(upstream))
+        if entry is None or not isinstance(entry.state.upstream, Node):
+            return None
+        if _is_unchecked(entry.state.upstream, event):
             return None
         before = entry.state.health
         threshold = self._config.gateway.health_fail_threshold
@@ -110,7 +111,7 @@ class Registry:
     def discovery_event(
         self, upstream: Upstream, event: Listed | ListingFailed
     ) -> DiscoveryStep | None:
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is None:
             return None
         before = entry.state.discovery
@@ -125,30 +126,30 @@ class Registry:
 
     def set_load(self, upstream: Upstream, load: EngineLoad | None) -> None:
         """What the engine's metrics say; None: unknown, our own in-flight counts must do."""
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is not None:
             self._put(entry, replace(entry.state, load=load))
 
     def set_gpus(self, upstream: Upstream, gpus: tuple[Gpu, ...]) -> None:
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is not None:
             self._put(entry, replace(entry.state, gpus=gpus))
 
     def enter(self, upstream: Upstream) -> Leave:
         """Count one attempt in; the caller calls the answer exactly once when it ends."""
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is None:
             return _nowhere
         entry.in_flight += 1
         return entry.leave  # of the entry, not of the name: a reload may come in between
 
     def in_flight(self, upstream: Upstream) -> int:
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         return 0 if entry is None else entry.in_flight
 
     def load(self, upstream: Upstream) -> float:
         """How busy it is: by its engine's word, and never less than what is ours there."""
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is None:
             return 0.0
         engine = entry.state.load
@@ -160,7 +161,7 @@ class Registry:
 
         Attempts on it that have had no byte can only wait for TCP to give up.
         """
-        entry = self._places.get(_place(upstream))
+        entry = self._places.get(place_of(upstream))
         if entry is None:
             return _nowhere
         token = object()
@@ -175,10 +176,10 @@ class Registry:
         }
         for one in config.upstreams:
             entry = entries[one.name]
-            entry.state = replace(entry.state, upstream=one)
+            entry.state = _carried(entry.state, one)
         alive = set(entries.values())
         former = {place: entry for place, entry in self._places.items() if entry in alive}
-        self._places = former | {_place(one): entries[one.name] for one in config.upstreams}
+        self._places = former | {place_of(one): entries[one.name] for one in config.upstreams}
         self._entries = entries
         self._config = config
         self._version += 1
@@ -194,8 +195,17 @@ class Registry:
         self._fleet = None
 
 
-def _place(upstream: Upstream) -> Place:
-    return upstream.name, upstream.url
+def _is_unchecked(node: Node, event: HealthEvent) -> bool:
+    """`health = "off"`: a check that began before a reload said so proves nothing any more."""
+    return node.health_path is None and isinstance(event, Passed | Failed)
+
+
+def _carried(state: UpstreamState, upstream: Upstream) -> UpstreamState:
+    """The state under another configuration. Without checks nothing could raise a dead node."""
+    seen = state.health
+    if isinstance(upstream, Node) and upstream.health_path is None:
+        seen = health.advance(seen, Passed(), fail_threshold=1)
+    return replace(state, upstream=upstream, health=seen)
 
 
 def _routed_by(state: UpstreamState, overload_threshold: int) -> tuple[object, ...]:
@@ -213,12 +223,12 @@ def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamN
     The same name and URL first, then a node whose URL stayed under another name. An account is
     more than its URL: two of them at one provider are two credentials, and list other models.
     """
-    left = {_place(entry.state.upstream): entry for entry in entries.values()}
+    left = {place_of(entry.state.upstream): entry for entry in entries.values()}
     kept = {}
     for one in config.upstreams:
-        entry = left.get(_place(one))
+        entry = left.get(place_of(one))
         if entry is not None and isinstance(one, Node) is not entry.state.is_account:
-            kept[one.name] = left.pop(_place(one))
+            kept[one.name] = left.pop(place_of(one))
     by_url = {url: entry for (_, url), entry in left.items() if not entry.state.is_account}
     for node in config.nodes:
         if node.name not in kept and node.url in by_url:

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from llmgw.core.config import BaseUrl, Upstream
+from llmgw.core.config import Upstream
+from llmgw.core.fleet import Place, place_of
 from llmgw.core.types import UpstreamName
 from llmgw.runtime.tasks import Supervisor
 
 GRAIN = 0.01  # with 1,000 upstreams more than one falls due in that time
 U = TypeVar("U", bound=Upstream)
 Clock = Callable[[], float]
-Place = tuple[UpstreamName, BaseUrl]
 
 
 @dataclass(slots=True)
@@ -115,11 +115,6 @@ class Rounds(Generic[U]):
         del self._in_flight[place]
         if not task.cancelled() and task.exception() is not None:
             self._on_failure()
-
-
-def place_of(upstream: Upstream) -> Place:
-    """Who is asked: after a change of its URL it is somebody else."""
-    return upstream.name, upstream.url
 
 
 def next_turn(name: str, now: float, interval: float) -> float:

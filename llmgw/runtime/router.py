@@ -145,7 +145,7 @@ class Router:
         )
 
     def _load(self, candidate: Candidate) -> float:
-        return self._registry.in_flight(candidate.upstream)
+        return self._registry.load(candidate.upstream)
 
     def _last_success(self, candidate: Candidate) -> float:
         return self._succeeded.get(candidate.assignment, 0.0)

@@ -6,7 +6,7 @@ import pytest
 
 from llmgw.core.config import Account, BaseUrl, Node
 from llmgw.core.discovery import ModelDiscovery, State
-from llmgw.core.fleet import EngineLoad, Gpu, UpstreamState
+from llmgw.core.fleet import EngineLoad, Gpu, UpstreamState, place_of
 from llmgw.core.health import NodeHealth
 from llmgw.core.types import Provenance, UpstreamName
 
@@ -56,3 +56,11 @@ def test_accounts_are_told_from_nodes(upstream, is_account):
 )
 def test_why_an_upstream_is_believed_to_serve_a_model(upstream, model, provenance):
     assert UpstreamState(upstream, discovery=KNOWN).provenance(model) is provenance
+
+
+def test_an_upstream_is_known_by_its_name_and_url():
+    elsewhere = BaseUrl("http", "10.0.0.6", 8000)
+
+    assert place_of(NODE) == place_of(Node(NODE.name, URL, ring="r"))
+    assert place_of(NODE) != place_of(Node(NODE.name, elsewhere))
+    assert place_of(NODE) != place_of(Node(UpstreamName("z"), URL))

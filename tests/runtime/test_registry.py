@@ -405,3 +405,21 @@ class TestReload:
         registry.health_event(A, REFUSED)
 
         assert health(registry, "a").checked is Status.DEAD
+
+    def test_a_node_whose_checks_are_turned_off_is_not_dead_for_ever(self):
+        registry = self.filled()
+        for _ in range(3):
+            registry.health_event(A, REFUSED)
+
+        registry.reload(config(replace(A, health_path=None)))
+
+        state = health(registry, "a")
+        assert (state.checked, state.fails) == (Status.HEALTHY, 0)
+        assert state.streak == 2
+
+    def test_a_check_that_was_under_way_when_they_were_turned_off_lands_nowhere(self):
+        registry = Registry(config(A), clock=Clock(NOW))
+        registry.reload(config(replace(A, health_path=None)))
+
+        assert registry.health_event(A, REFUSED) is None
+        assert registry.health_event(A, ConnectionLost(NOW)) is not None

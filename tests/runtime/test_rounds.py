@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from llmgw.runtime.rounds import Rounds, next_turn, place_of
+from llmgw.runtime.rounds import Rounds, next_turn
 from llmgw.runtime.tasks import Supervisor
 from tests.builders import node
 from tests.fakes.asked import Asked, settle
@@ -274,9 +274,3 @@ class TestMoments:
 
         assert next_turn("a", first, INTERVAL) == pytest.approx(first + INTERVAL)
         assert next_turn("a", first + 1, INTERVAL) == pytest.approx(first + INTERVAL)
-
-
-def test_a_place_is_a_name_and_a_url():
-    assert place_of(A) == place_of(node("a", 1, ring="r"))
-    assert place_of(A) != place_of(node("a", 2))
-    assert place_of(A) != place_of(node("b", 1))
