@@ -7,7 +7,7 @@ import asyncio
 from aiohttp import HttpVersion11
 
 from llmgw.core.errors import GatewayError, InvalidRequest, TooLarge
-from llmgw.web.coding import Decoder, decoder_for
+from llmgw.core.coding import Decoder, decoder_for
 from llmgw.web.incoming import Incoming
 from llmgw.web.limits import BODY_SILENCE
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from llmgw.core.errors import InvalidRequest
 from llmgw.core.headers import refuse_loop
 from llmgw.core.policy import Principal, admit, token_of
 from llmgw.core.routes import ROUTES, Route
@@ -41,7 +40,7 @@ def inference_handler(gateway: Gateway, route: Route) -> Handler:
         body = await read_body(incoming, limit=config.gateway.max_request_body_bytes)
         call = parse_call(
             route,
-            target=_target(route, incoming.query),
+            target=route.path + incoming.query,
             headers=headers,
             body=body,
             models=config.models,
@@ -59,9 +58,3 @@ def authenticate(gateway: Gateway, incoming: Incoming, headers: Headers) -> Prin
     principal = gateway.keyring.authenticate(token_of(headers), now=time.time())
     incoming.key = principal.name
     return principal
-
-
-def _target(route: Route, query: str) -> str:
-    if not query.isascii():
-        raise InvalidRequest("the query must be percent-encoded")
-    return route.path + query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import orjson
@@ -21,9 +21,12 @@ ABOUT: Final = orjson.dumps({"name": "llmgw", "version": __version__})
 ALIVE: Final = orjson.dumps({"status": "alive"})
 
 
-def public_pages(gateway: Gateway, more: Iterable[Page] = ()) -> tuple[Page, ...]:
+def public_pages(
+    gateway: Gateway, more: Iterable[Page] = (), *, upgrades: Mapping[str, Handler] | None = None
+) -> tuple[Page, ...]:
     """All of `gateway.listen`; a page of `more` takes the place of ours with its path."""
-    return (*inference_pages(gateway), model_page(gateway), *_status_pages(gateway), *more)
+    inference = inference_pages(gateway, upgrades)
+    return (*inference, model_page(gateway), *_status_pages(gateway), *more)
 
 
 def metrics_pages(gateway: Gateway) -> tuple[Page, ...]:

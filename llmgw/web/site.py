@@ -56,7 +56,7 @@ class Site:
         finally:
             cast(Connection, request.protocol).ended_request(request)
             self._complete(incoming, response, began)
-        return incoming.downstream.sent if response is None else response
+        return incoming.downstream.sent if response is None else _signed(incoming, response)
 
     def refuse(
         self, connection: Connection, request: web.BaseRequest | None, error: BaseException | None
@@ -158,6 +158,15 @@ def _record(
         key=key,
         model=model,
     )
+
+
+def _signed(incoming: Incoming, response: web.StreamResponse) -> web.StreamResponse:
+    """What aiohttp is to send carries our id, and ends a connection that is to end."""
+    if not response.prepared:
+        response.headers.setdefault("x-request-id", incoming.request_id)
+        if cast(Connection, incoming.request.protocol).is_ending:
+            response.force_close()
+    return response
 
 
 def _target_of(request: web.BaseRequest) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from random import Random
 
 import pytest
 
@@ -25,6 +26,9 @@ MALFORMED = [
     pytest.param(f"{CANARY}\r\n\r\n".encode(), 400, id="no request line"),
     pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, id="TLS on a plain port"),
     pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, id="the preface of HTTP/2"),
+    pytest.param(
+        head(first=f"POST /v1/responses?x={CANARY}\xe9 HTTP/1.1"), 400, id="a query in UTF-8"
+    ),
     pytest.param(head(f"bad header {CANARY}"), 400, id="a header without a colon"),
     pytest.param(head(f"x : {CANARY}"), 400, id="a space before the colon"),
     pytest.param(head(f"a: {CANARY}\0"), 400, id="a null byte in a value"),
@@ -140,6 +144,47 @@ async def test_requests_behind_a_body_that_came_in_pieces_are_not_forgotten(door
     client.send(first[-5:] + chat() * 5)
 
     assert [(await client.reply()).status for _ in range(6)] == [200] * 6
+
+
+MUTATIONS = [
+    lambda data, at, random: data[:at] + bytes([random.randrange(256)]) + data[at + 1 :],
+    lambda data, at, random: data[:at] + data[at + random.randrange(1, 9) :],
+    lambda data, at, random: data[:at] + random.choice(ODD) + data[at:],
+    lambda data, at, random: data[:at],
+]
+ODD = [b"\r", b"\n", b"\0", b"\r\n\r\n", b": ", b" ", b"\xff", b"Content-Length: 1\r\n", b"0\r\n"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_bytes_make_it_fail_or_speak_anything_but_http(door, caplog, seed):
+    random = Random(seed)  # noqa: S311 - a test that can be repeated
+    chunked = head("Transfer-Encoding: chunked", "x: y") + b'e\r\n{"model":"m1"}\r\n0\r\n\r\n'
+    for _ in range(100):
+        data = random.choice((chat(headers=[("x", "y")]), chunked, request("GET", "/v1/models")))
+        for _ in range(random.randrange(1, 4)):
+            data = random.choice(MUTATIONS)(data, random.randrange(len(data) + 1), random)
+        client = await door.client()
+        client.send(data)
+        await asyncio.sleep(0)
+        client.shut_sending()
+
+        answer = await client.rest()
+
+        assert answer.startswith(b"HTTP/1.1 ") or not answer
+
+    assert (await door.ask(chat())).status == 200
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_a_fault_inside_the_server_loop_is_logged_without_its_words(door, caplog):
+    connection = door.server._made()
+
+    connection.log_exception("Unhandled exception %s", CANARY, exc_info=KeyError(CANARY))
+    connection.log_exception("Missing return statement")
+
+    assert [record.message for record in caplog.records] == ["connection failed"] * 2
+    assert caplog.records[0].error == "KeyError"
+    assert CANARY not in caplog.text
 
 
 class Hanging:

@@ -195,8 +195,28 @@ async def test_a_page_may_let_aiohttp_send_its_response(gateway):
         reply = await client.ask(request("GET", "/extra"))
 
         assert (reply.status, reply.body) == (202, b"by aiohttp")
+        assert reply.headers["x-request-id"] == "req_0"
         assert (await client.ask(chat())).status == 200
         assert door.records[0].status == 202
+
+
+async def test_what_aiohttp_sends_ends_a_connection_that_drains(gateway):
+    gate = asyncio.Event()
+
+    async def page(incoming):
+        await gate.wait()
+        return web.Response(text="by aiohttp")
+
+    async with opened(Door(gateway, [Page("/extra", {"GET": page})])) as door:
+        client = await door.client()
+        client.send(request("GET", "/extra"))
+        await asyncio.sleep(0.02)
+        drain = asyncio.create_task(door.server.drain(5))
+        await asyncio.sleep(0)
+        gate.set()
+
+        assert (await client.reply()).closes
+        await drain
 
 
 async def test_what_a_handler_let_through_ends_the_connection(gateway, caplog):
