@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmgw.core.answers import error_body
 from llmgw.core.classify import Fault, Verdict, Whose
@@ -27,6 +28,23 @@ MESSAGES = {
     Whose.CREDENTIAL: "the upstream refused the gateway's credential",
     Whose.CLIENT: "the upstream refused this request",
 }
+
+
+class Words(NamedTuple):
+    """An error as one client is told it."""
+
+    status: int
+    message: str
+    type: str
+    code: str | int | None = None
+    param: str | None = None
+
+
+UNREACHABLE = Words(
+    503, "no reachable node available", "service_unavailable", "no_reachable_backend"
+)
+TIMED_OUT = Words(504, "the upstream did not answer in time", "server_error", "upstream_timeout")
+BROKEN = Words(502, "the upstream's answer was cut or invalid", "server_error", "upstream_error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +88,8 @@ def final_failure(
 def _without_answer(kind: FaultKind, dialect: Dialect, request_id: str) -> FinalAnswer:
     headers = (JSON, *own_headers(request_id=request_id, dialect=dialect))
     if kind in UNREACHED:
-        words = (503, "no reachable node available", "service_unavailable", "no_reachable_backend")
-    elif kind is FaultKind.TIMEOUT:
-        words = (504, "the upstream did not answer in time", "server_error", "upstream_timeout")
-    else:
-        words = (502, "the upstream's answer was cut or invalid", "server_error", "upstream_error")
-    return _built(dialect, headers, words, param=None)
+        return _built(UNREACHABLE, headers, dialect)
+    return _built(TIMED_OUT if kind is FaultKind.TIMEOUT else BROKEN, headers, dialect)
 
 
 def _answer_of(failure: Failure, dialect: Dialect, request_id: str) -> FinalAnswer:
@@ -86,8 +100,11 @@ def _answer_of(failure: Failure, dialect: Dialect, request_id: str) -> FinalAnsw
         failure.headers, upstream=upstream, request_id=request_id, dialect=dialect, stream=False
     )
     if isinstance(upstream, Account):
-        return _sanitized(failure, upstream, status, headers, dialect)
-    return _verbatim(failure, status, headers, dialect)
+        return _built(_sanitized(failure, upstream, status), _as_json(headers), dialect)
+    words = _own_words(failure, status)
+    if failure.body:
+        return FinalAnswer(headers=headers, body=failure.body, **words._asdict())
+    return _built(words, _as_json(headers), dialect)
 
 
 def _status_of(failure: Failure, dialect: Dialect) -> int:
@@ -96,27 +113,22 @@ def _status_of(failure: Failure, dialect: Dialect) -> int:
     return in_band_status(failure.error, dialect)
 
 
-def _verbatim(failure: Failure, status: int, headers: Headers, dialect: Dialect) -> FinalAnswer:
+def _own_words(failure: Failure, status: int) -> Words:
+    """As the node said it."""
     error = failure.error or ErrorObject()
     message = error.message or MESSAGES[failure.verdict.whose]
-    words = (status, message, error.type or _type_of(status), error.code)
-    if not failure.body:
-        return _built(dialect, _as_json(headers), words, param=error.param)
-    return FinalAnswer(status, headers, failure.body, message, words[2], error.code, error.param)
+    return Words(status, message, error.type or _type_of(status), error.code, error.param)
 
 
-def _sanitized(
-    failure: Failure, account: Account, status: int, headers: Headers, dialect: Dialect
-) -> FinalAnswer:
+def _sanitized(failure: Failure, account: Account, status: int) -> Words:
     error = failure.error or ErrorObject()
-    code = sanitize_token(error.code) if isinstance(error.code, str) else error.code
-    words = (
+    return Words(
         status,
         _message_of(failure, account, status),
         sanitize_token(error.type) or _type_of(status),
-        code,
+        sanitize_token(error.code) if isinstance(error.code, str) else error.code,
+        sanitize_token(error.param),
     )
-    return _built(dialect, _as_json(headers), words, param=sanitize_token(error.param))
 
 
 def _message_of(failure: Failure, account: Account, status: int) -> str:
@@ -127,16 +139,9 @@ def _message_of(failure: Failure, account: Account, status: int) -> str:
     return MESSAGES[whose]
 
 
-def _built(
-    dialect: Dialect,
-    headers: Headers,
-    words: tuple[int, str, str, str | int | None],
-    *,
-    param: str | None,
-) -> FinalAnswer:
-    status, message, kind, code = words
-    body = error_body(dialect, status=status, message=message, type=kind, code=code, param=param)
-    return FinalAnswer(status, headers, body, message, kind, code, param)
+def _built(words: Words, headers: Headers, dialect: Dialect) -> FinalAnswer:
+    body = error_body(dialect, **words._asdict())
+    return FinalAnswer(headers=headers, body=body, **words._asdict())
 
 
 def _as_json(headers: Headers) -> Headers:
