@@ -11,6 +11,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.observe.metrics import TIME_TO_HEADERS
 from llmgw.runtime.answer import Errand, Refused, Result, Tools, refused_by_status, request_for
 from llmgw.runtime.buffered import relay_buffered
+from llmgw.runtime.decoded import decoded
 from llmgw.runtime.ports import Exchange
 from llmgw.runtime.streaming import StreamRelay
 
@@ -44,7 +45,7 @@ class Attempt:
                 exchange = await self._open()
                 decided: Result | StreamRelay | None = None
                 try:
-                    decided = await self._take(exchange)
+                    decided = await self._take(decoded(exchange))
                 finally:
                     if not isinstance(decided, StreamRelay):
                         exchange.abort()

@@ -47,7 +47,7 @@ async def relay_buffered(errand: Errand, candidate: Candidate, exchange: Exchang
 def _judge(exchange: Exchange, body: bytes, dialect: Dialect) -> Refused | None:
     """An error object under 200 is a failure, and so is what is said to be JSON and is not."""
     head = exchange.head
-    if "json" not in (head.header("content-type") or "") or head.header("content-encoding"):
+    if "json" not in (head.header("content-type") or ""):
         return None
     if len(body) > MAX_CLASSIFIED_BYTES:
         _expect_json_ends(body)

@@ -6,8 +6,8 @@ import asyncio
 
 from aiohttp import HttpVersion11
 
-from llmgw.core.errors import GatewayError, InvalidRequest, TooLarge
 from llmgw.core.coding import Decoder, decoder_for
+from llmgw.core.errors import GatewayError, InvalidRequest, TooLarge
 from llmgw.web.incoming import Incoming
 from llmgw.web.limits import BODY_SILENCE
 
