@@ -1,0 +1,121 @@
+"""One engine for SQLite or PostgreSQL, set up so that no read-modify-write is ever lost."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+
+from llmgw.store.errors import StoreError, StoreFault, store_error
+
+BUSY_TIMEOUT = 5.0
+ANSWER_TIMEOUT = 5.0  # of PostgreSQL: to connect, and for one statement
+POOL_SIZE = 5
+PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+
+_READING = "llmgw_reading"
+_FOREIGN = (SQLAlchemyError, OSError, ModuleNotFoundError)
+_POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
+
+
+class Database:
+    """An engine and how transactions begin on it. Foreign errors become `StoreError` here."""
+
+    def __init__(self, engine: AsyncEngine, keeper: sqlite3.Connection | None = None) -> None:
+        """`keeper` holds a database in memory for as long as the process wants it."""
+        self.engine = engine
+        self._reading = engine.execution_options(**{_READING: True})
+        self._keeper = keeper
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that commits at the end of the block, or not at all."""
+        async with _mapped(), self.engine.begin() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that waits for no writer and makes none wait."""
+        async with _mapped(), self._reading.connect() as connection:
+            yield connection
+
+    async def ping(self) -> None:
+        async with self.read() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+        if self._keeper is not None:
+            self._keeper.close()
+
+
+def connect(url: str) -> Database:
+    """Make the engine; nothing is connected yet. Raises `StoreError` for what is no URL."""
+    try:
+        parsed = make_url(url)
+        if parsed.drivername in _POSTGRES:
+            return _postgresql(parsed.set(drivername="postgresql+asyncpg"))
+        if parsed.drivername in ("sqlite", "sqlite+aiosqlite"):
+            return _sqlite(parsed.set(drivername="sqlite+aiosqlite"))
+    except _FOREIGN as error:
+        raise store_error(error) from None  # its text may quote the URL, with the password
+    raise StoreError(StoreFault.OTHER, "it is neither sqlite nor postgresql")
+
+
+def _postgresql(url: URL) -> Database:
+    options = {"timeout": ANSWER_TIMEOUT, "command_timeout": ANSWER_TIMEOUT}
+    return Database(create_async_engine(url, pool_size=POOL_SIZE, connect_args=options))
+
+
+def _sqlite(url: URL) -> Database:
+    """In memory one connection serves all in turn: SQLite's shared cache knows no waiting."""
+    keeper, size = None, POOL_SIZE
+    if url.database in (None, "", ":memory:"):
+        name = f"file:llmgw-{secrets.token_hex(8)}?mode=memory&cache=shared"
+        keeper, size = sqlite3.connect(name, uri=True), 1
+        url = make_url(f"sqlite+aiosqlite:///{name}&uri=true")
+    engine = create_async_engine(
+        url,
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=size,
+        max_overflow=0,
+        connect_args={"timeout": BUSY_TIMEOUT},
+    )
+    event.listen(engine.sync_engine, "connect", _set_up_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return Database(engine, keeper)
+
+
+def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    """The driver's own transactions are off: they begin too late to read and then write."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Who means to write takes the lock first; a later upgrade fails without waiting."""
+    options: Any = connection.get_execution_options()
+    connection.exec_driver_sql("BEGIN" if options.get(_READING) else "BEGIN IMMEDIATE")
+
+
+@asynccontextmanager
+async def _mapped() -> AsyncIterator[None]:
+    try:
+        yield
+    except _FOREIGN as error:
+        raise store_error(error) from error
