@@ -147,6 +147,15 @@ def test_a_session_stands_before_the_cache_key():
     assert by_both[0] == plan(eligible(*"abcd"), affinity=by_session)[0]
 
 
+def cost(pool, **fields):
+    """CPU seconds of twenty plans, what is kept on the eligibility left out."""
+    plan(pool, **fields)
+    started = time.process_time()
+    for turn in range(20):
+        assert len(plan(pool, turn=turn, **fields)) == 3
+    return time.process_time() - started
+
+
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("affinity", [Affinity(), session("s"), cache("c")], ids=["", "s", "c"])
 def test_a_thousand_candidates_cost_no_more_than_a_few(strategy, affinity):
@@ -164,16 +173,10 @@ def test_a_thousand_candidates_cost_no_more_than_a_few(strategy, affinity):
         "demoted": {f"p/n{index}" for index in range(5)},
     }
     small, large = (eligible(*(f"n{index}" for index in range(size))) for size in (40, 1000))
-    times = []
-    for pool in (small, large):
-        plan(pool, **fields)
-        started = time.perf_counter()
-        for turn in range(50):
-            assert len(plan(pool, turn=turn, **fields)) == 3
-        times.append(time.perf_counter() - started)
+    times = [min(cost(pool, **fields) for _ in range(3)) for pool in (small, large)]
 
     assert times[1] < times[0] * 8
-    assert sum(asked.values()) <= LOOK_AT * 102
+    assert sum(asked.values()) <= LOOK_AT * 6 * 21
 
 
 def test_a_thousand_sessions_stay_when_a_node_goes():
