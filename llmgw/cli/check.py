@@ -97,15 +97,13 @@ def _lines(found: Findings) -> list[str]:
 
 
 def _verdict(found: Findings) -> str:
-    warnings = f"{_count(len(found.warnings), 'warning')}" if found.warnings else ""
-    if not found.is_ok:
-        return ", ".join(filter(None, (_count(len(found.errors), "error"), warnings)))
-    return "; ".join(filter(None, (f"ok, {_contents(found.loaded)}", warnings)))
+    warnings = [_count(len(found.warnings), "warning")] if found.warnings else []
+    if found.errors or found.loaded is None:
+        return ", ".join([_count(len(found.errors), "error"), *warnings])
+    return "; ".join([f"ok, {_contents(found.loaded)}", *warnings])
 
 
-def _contents(loaded: Loaded | None) -> str:
-    if loaded is None:
-        return "empty"
+def _contents(loaded: Loaded) -> str:
     config = loaded.config
     counts = {"node": config.nodes, "account": config.accounts, "pool": config.pools}
     return ", ".join(_count(len(found), noun) for noun, found in counts.items() if found)

@@ -39,6 +39,11 @@ def parse_base_url(text: str) -> GivenUrl:
     return GivenUrl(BaseUrl(parts.scheme, host, port, prefix), trimmed)
 
 
+def write_base_url(url: BaseUrl) -> str:
+    """What reads back as the same URL: a prefix that itself ends in `/v1` needs a second one."""
+    return f"{url}/v1" if url.prefix.endswith("/v1") else str(url)
+
+
 def parse_legacy_host(text: str) -> str:
     """The `ip` of a node in the older form: an address, with or without brackets, or a name."""
     bare = text.strip().removeprefix("[").removesuffix("]").lower()

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from llmgw.config_file.base_urls import GivenUrl, parse_base_url, parse_legacy_host
+from llmgw.config_file.base_urls import GivenUrl, parse_base_url, parse_legacy_host, write_base_url
 from llmgw.config_file.faults import Unfit, nearest
 from llmgw.config_file.kinds import Kind, Toml, kind, parse_text
 
@@ -86,7 +86,7 @@ def _parse_host(value: object) -> str:
 
 
 def _show_url(given: GivenUrl) -> Toml:
-    return str(given.url)
+    return write_base_url(given.url)
 
 
 BASE_URL: Final[Kind] = kind("base URL", _parse_url, _show_url)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from llmgw.config_file.assembly import PROVISION
+from llmgw.config_file.base_urls import write_base_url
 from llmgw.config_file.reading import Raw
 from llmgw.core.config import Config, Node
 
@@ -26,7 +27,7 @@ def migrate(root: Raw, config: Config) -> dict[str, object]:
 
 def _node(raw: Mapping[str, object], node: Node) -> dict[str, object]:
     rest = {key: value for key, value in raw.items() if key not in _OLDER_NODE_KEYS}
-    return {"name": node.name, "url": str(node.url), **rest}
+    return {"name": node.name, "url": write_base_url(node.url), **rest}
 
 
 def _model(raw: Mapping[str, object]) -> dict[str, object]:

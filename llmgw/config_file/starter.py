@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from llmgw.config_file.base_urls import write_base_url
 from llmgw.config_file.writing import setting
 from llmgw.core.config import Node
 
@@ -36,7 +37,7 @@ def starter(nodes: Sequence[Node], listen: str | None = None) -> str:
 def _node(node: Node, index: int) -> str:
     lines = [
         "[[nodes]]",
-        setting("url", str(node.url)),
+        setting("url", write_base_url(node.url)),
         f"#{setting('name', f'gpu-{index}')}",
     ]
     if index == 1:

@@ -1,6 +1,11 @@
 import pytest
 
-from llmgw.config_file.base_urls import GivenUrl, parse_base_url, parse_legacy_host
+from llmgw.config_file.base_urls import (
+    GivenUrl,
+    parse_base_url,
+    parse_legacy_host,
+    write_base_url,
+)
 from llmgw.config_file.faults import Unfit
 from llmgw.core.config import BaseUrl
 
@@ -76,6 +81,11 @@ def test_a_refusal_never_quotes_the_url(text):
         parse_base_url(text)
 
     assert "CANARY" not in refused.value.message + refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["http://h:1", "https://h/team", "http://[::1]:1/v1/v1"])
+def test_a_base_url_written_reads_back(text):
+    assert write_base_url(parse_base_url(text).url) == text
 
 
 @pytest.mark.parametrize(
