@@ -49,12 +49,21 @@ async def serve(launch: Launch) -> None:
         command=own_command(),
     )
     supervisor.loop("heartbeat", _heartbeat(launch).run)
-    control = ControlServer(launch.places.control, {"status": lambda _: _status(house)})
-    await control.start()
+    control = await _control(launch, house)
     try:
         await process.run(launch.opening, launch.inheritance.ready_fd)
     finally:
         control.close()
+
+
+async def _control(launch: Launch, house: House) -> ControlServer:
+    """Without it the gateway serves all the same: only its commands miss it."""
+    control = ControlServer(launch.places.control, {"status": lambda _: _status(house)})
+    try:
+        await control.start()
+    except OSError as error:  # above all a path longer than 107 bytes (unix(7))
+        log.warning("control socket not opened", extra={"reason": error.strerror or str(error)})
+    return control
 
 
 def _front(house: House) -> Front:

@@ -12,13 +12,17 @@ import os
 import socket
 from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from llmgw.core.config import Listen
 from llmgw.daemon.sockets import Listener, adopted
 
 FIRST_FD = 3
 HTTP, METRICS = "http", "metrics"
 HANDOVER = "LLMGW_HANDOVER"
+
+Passed = tuple[dict[str, Any], list[int], bool]  # an address, its descriptors, whether given
 
 
 class InheritanceUnusable(Exception):
@@ -66,8 +70,11 @@ def descriptors(listeners: Sequence[Listener]) -> list[int]:
     return [sock.fileno() for one in listeners for sock in one.sockets]
 
 
-def _listed(listeners: Sequence[Listener]) -> list[list[object]]:
-    return [[sock.fileno(), one.given] for one in listeners for sock in one.sockets]
+def _listed(listeners: Sequence[Listener]) -> list[Passed]:
+    return [
+        (asdict(one.listen), [sock.fileno() for sock in one.sockets], one.given)
+        for one in listeners
+    ]
 
 
 def _from_predecessor(handover: str) -> Inheritance:
@@ -75,10 +82,17 @@ def _from_predecessor(handover: str) -> Inheritance:
     ready_fd = int(passed["ready"])
     os.set_inheritable(ready_fd, False)
     return Inheritance(
-        tuple(_listener(int(fd), given=bool(given)) for fd, given in passed[HTTP]),
-        tuple(_listener(int(fd), given=bool(given)) for fd, given in passed[METRICS]),
+        tuple(_passed(one) for one in passed[HTTP]),
+        tuple(_passed(one) for one in passed[METRICS]),
         ready_fd,
     )
+
+
+def _passed(one: Passed) -> Listener:
+    """A name that was resolved, or a unix socket that was renamed, is not seen in a socket."""
+    listen, numbers, given = one
+    sockets = [sock for fd in numbers for sock in _listener(fd, given=given).sockets]
+    return Listener(Listen(**listen), tuple(sockets), given)
 
 
 def _listener(descriptor: int, *, given: bool) -> Listener:

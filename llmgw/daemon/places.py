@@ -69,9 +69,10 @@ def find_running(environment: Mapping[str, str]) -> Places:
     return service if service.pid.exists() else own
 
 
-def prepare(places: Places) -> None:
-    """Make both folders, and find out now whether they can be written."""
-    _writable("database.url: the state folder (STATE_DIRECTORY)", places.state, 0o700)
+def prepare(places: Places, *, keeps_state: bool) -> None:
+    """Make the folders, and find out now whether they can be written."""
+    if keeps_state:
+        _writable("database.url: the state folder (STATE_DIRECTORY)", places.state, 0o700)
     _writable("RUNTIME_DIRECTORY", places.runtime, 0o755)
 
 

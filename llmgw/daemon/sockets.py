@@ -187,4 +187,4 @@ def _unlink_own(sock: socket.socket, path: Path) -> None:
 def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the address is in use"
-    return error.strerror or type(error).__name__
+    return error.strerror or str(error)

@@ -52,7 +52,7 @@ def prepare_launch(
     try:
         loaded = source.load()
         logs.setup(loaded.config.log, sys.stderr)
-        prepare(places)
+        prepare(places, keeps_state=loaded.config.database.url is None)
         inheritance = take_inheritance(environment, os.getpid())
         opening = Listeners.inherited(inheritance).open(loaded.config.gateway)
     except ConfigError as error:

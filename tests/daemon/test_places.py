@@ -50,8 +50,8 @@ def test_a_command_finds_the_service_when_the_user_runs_none(tmp_path, monkeypat
 def test_both_folders_are_made(tmp_path):
     places = Places(tmp_path / "a" / "state", tmp_path / "b" / "run")
 
-    prepare(places)
-    prepare(places)
+    prepare(places, keeps_state=True)
+    prepare(places, keeps_state=True)
 
     assert places.state.stat().st_mode & 0o777 == 0o700
     assert places.runtime.is_dir()
@@ -61,16 +61,24 @@ def test_a_state_folder_that_cannot_be_made_is_told_with_its_key(tmp_path):
     (tmp_path / "file").touch()
 
     with pytest.raises(PlaceUnusable) as failed:
-        prepare(Places(tmp_path / "file" / "state", tmp_path / "run"))
+        prepare(Places(tmp_path / "file" / "state", tmp_path / "run"), keeps_state=True)
 
     assert str(failed.value).startswith("database.url: the state folder (STATE_DIRECTORY)")
+
+
+def test_a_state_folder_that_nothing_is_kept_in_is_not_needed(tmp_path):
+    (tmp_path / "file").touch()
+
+    prepare(Places(tmp_path / "file" / "state", tmp_path / "run"), keeps_state=False)
+
+    assert (tmp_path / "run").is_dir()
 
 
 def test_a_folder_that_may_not_be_written_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda folder, mode: folder != tmp_path / "run")
 
     with pytest.raises(PlaceUnusable, match=r"^RUNTIME_DIRECTORY: .* permission denied$"):
-        prepare(Places(tmp_path / "state", tmp_path / "run"))
+        prepare(Places(tmp_path / "state", tmp_path / "run"), keeps_state=True)
 
 
 def test_a_file_is_replaced_whole(tmp_path):

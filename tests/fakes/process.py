@@ -46,13 +46,14 @@ class Manager:
 
 
 class GatewayProcess:
-    """`llmgw serve` in a folder of its own. `listen` is written to the configuration."""
+    """`llmgw serve` in a folder of its own."""
 
     def __init__(self, folder: Path, nodes: Sequence[str]) -> None:
         self.folder = folder
         self.config = folder / "llmgw.toml"
         self.port = free_port()
         self.metrics_port = free_port()
+        self.listen: list[str] | None = None  # None: `port` on loopback
         self.nodes = list(nodes)
         self.manager = Manager(folder / "notify")
         self.environment = {
@@ -70,7 +71,8 @@ class GatewayProcess:
 
     def write(self, **gateway: object) -> None:
         """The configuration file, anew."""
-        lines = [f'[gateway]\nlisten = "127.0.0.1:{self.port}"']
+        listen = self.listen or f"127.0.0.1:{self.port}"
+        lines = [f"[gateway]\nlisten = {json.dumps(listen)}"]
         lines.append(f'metrics_listen = "127.0.0.1:{self.metrics_port}"')
         lines += [f"{key} = {json.dumps(value)}" for key, value in gateway.items()]
         for at, url in enumerate(self.nodes):
