@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llmgw.daemon.places import find_places
 from llmgw.daemon.source import FileSource, NodesSource, Source
-from llmgw.daemon.start import StartRefused, prepare_launch, run_launch
+from llmgw.daemon.start import StartRefused, prepare_launch
 
 DEFAULT_FILE = Path("/etc/llmgw/llmgw.toml")
 
@@ -34,7 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
         for line in refused.lines:
             print(f"llmgw serve: {line}", file=sys.stderr)
         return 1
-    return run_launch(launch)
+    from llmgw.daemon.compose import run as run_gateway  # after what can be refused: it is heavy
+
+    run_gateway(launch)
+    return 0
 
 
 def _source(arguments: argparse.Namespace, state_dir: Path) -> Source:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
+
+import uvloop
 
 from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin
@@ -27,6 +30,12 @@ from llmgw.web.server import WebServer
 from llmgw.web.site import Site
 
 log = logging.getLogger("llmgw")
+
+
+def run(launch: Launch) -> None:
+    """Serve until told to stop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(launch))
 
 
 async def serve(launch: Launch) -> None:

@@ -1,18 +1,15 @@
-"""From a command line to a running gateway: what can fail with one clear line fails here.
+"""What a process begins with: what can fail with one clear line fails here.
 
-The order: configuration, logs, folders, sockets, and only then the event loop and what lives in
-it. Nothing is started before everything that can be refused has been looked at.
+The order: configuration, logs, folders, sockets. Only then come the event loop and what lives in
+it: nothing is started before everything that can be refused has been looked at.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-
-import uvloop
 
 from llmgw.config_file import ConfigError, Loaded
 from llmgw.daemon.front import Listeners, Opening
@@ -68,15 +65,6 @@ def prepare_launch(
         Notifier.from_environment(environment),
         watchdog_interval(environment, None if inheritance.is_upgrade else os.getpid()),
     )
-
-
-def run_launch(launch: Launch) -> int:
-    """Serve until told to stop; the exit status."""
-    from llmgw.daemon.compose import serve
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(launch))
-    return 0
 
 
 def _lines(source: Source, error: ConfigError) -> tuple[str, ...]:
