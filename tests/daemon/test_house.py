@@ -1,0 +1,117 @@
+import asyncio
+
+import pytest
+
+from llmgw.config_file import config_for_nodes
+from llmgw.core.health import Status
+from llmgw.daemon.house import FleetWatch, House
+from llmgw.runtime.tasks import Supervisor
+from llmgw.sim.node import SimNode
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def loaded(folder, *urls, **gateway):
+    return config_for_nodes(urls, state_dir=folder, **gateway)
+
+
+@pytest.fixture
+async def node():
+    async with SimNode(["sim"], name="a") as node:
+        yield node
+
+
+@pytest.fixture
+async def house(tmp_path, node):
+    supervisor = Supervisor()
+    house = House(loaded(tmp_path, node.url), supervisor)
+    house.start()
+    async with asyncio.timeout(5):
+        await house.listed()
+    yield house
+    await supervisor.stop()
+    await house.stop()
+
+
+def states(house):
+    return {str(one.upstream.url): one for one in house.gateway.registry.fleet().states.values()}
+
+
+async def test_a_started_house_has_listed_its_nodes(house, node):
+    assert states(house)[node.url].discovery.names == ("sim",)
+
+
+async def test_a_node_that_stays_keeps_its_state_and_a_new_one_is_asked(house, node, tmp_path):
+    before = states(house)[node.url].discovery
+
+    async with SimNode(["other"], name="b") as other:
+        house.take(loaded(tmp_path, node.url, other.url))
+        assert states(house)[node.url].discovery == before
+        for _ in range(1000):
+            if states(house)[other.url].discovery.names is not None:
+                break
+            await asyncio.sleep(0.005)
+
+        assert states(house)[other.url].discovery.names == ("other",)
+
+
+async def test_a_node_that_is_gone_is_no_longer_known(house, tmp_path):
+    house.take(loaded(tmp_path, NOWHERE))
+
+    assert list(states(house)) == [NOWHERE]
+    assert house.summary.startswith("serving 1 upstreams")
+
+
+async def test_what_is_shown_of_the_configuration(house, tmp_path):
+    first = house.gateway.config_status
+
+    house.refuse("nodes[0].url: is no URL")
+    refused = house.gateway.config_status
+    house.take(loaded(tmp_path, NOWHERE, drain_timeout="7s"))
+    second = house.gateway.config_status
+
+    assert (refused.digest, refused.loaded_at) == (first.digest, first.loaded_at)
+    assert refused.last_error == "nodes[0].url: is no URL"
+    assert second.last_error == ""
+    assert second.digest != first.digest
+    assert house.drain_timeout == 7.0
+
+
+async def test_readiness_and_its_end_are_shown(house):
+    assert not house.gateway.ready
+
+    house.set_ready()
+    house.set_draining()
+
+    assert house.gateway.ready
+    assert house.gateway.draining
+
+
+class Recorder:
+    def __init__(self):
+        self.asked = []
+
+    def recheck(self, upstream):
+        self.asked.append(upstream)
+
+
+async def test_requests_tell_the_fleet_what_they_saw(house, node):
+    registry, monitor = house.gateway.registry, Recorder()
+    upstream = states(house)[node.url].upstream
+    watch = FleetWatch(registry, monitor, house._discoverer)
+
+    watch.connection_failed(upstream)
+    for _ in range(3):
+        watch.answered(upstream, 500)
+
+    assert monitor.asked == [upstream]
+    health = states(house)[node.url].health
+    assert health.status(registry.clock(), overload_threshold=3) is Status.DEGRADED
+
+
+async def test_a_list_is_asked_whether_a_model_is_gone(house, node):
+    upstream = states(house)[node.url].upstream
+    watch = FleetWatch(house.gateway.registry, Recorder(), house._discoverer)
+
+    assert not await watch.model_is_gone(upstream, "sim")
+    assert await watch.model_is_gone(upstream, "no-such-model")
