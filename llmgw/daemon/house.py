@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 from llmgw.config_file import Loaded
-from llmgw.core.config import Config, Upstream
-from llmgw.core.discovery import Recheck
-from llmgw.core.health import Answered
+from llmgw.core.config import Config
 from llmgw.core.policy import KeyRing
 from llmgw.daemon.keyfile import Keys
 from llmgw.observe import logs
@@ -22,6 +20,7 @@ from llmgw.runtime.monitor import HealthMonitor
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.scraper import LoadScraper
 from llmgw.runtime.tasks import Supervisor
+from llmgw.runtime.watch import NodeWatch
 from llmgw.upstream.client import WatchClient
 from llmgw.upstream.listing import list_models
 from llmgw.upstream.pool import Pools
@@ -43,26 +42,6 @@ class LiveGateway(Gateway):
     def __init__(self, config: Config, keyring: KeyRing, **parts: Any) -> None:
         super().__init__(config, keyring, **parts)
         self.config_status = ConfigStatus(time.time(), "")
-
-
-class FleetWatch:
-    """Takes what requests see of the nodes to those who look after them."""
-
-    def __init__(
-        self, registry: Registry, monitor: HealthMonitor, discoverer: DiscoveryLoop
-    ) -> None:
-        self._registry = registry
-        self._monitor = monitor
-        self._discoverer = discoverer
-
-    def connection_failed(self, upstream: Upstream) -> None:
-        self._monitor.recheck(upstream)
-
-    def answered(self, upstream: Upstream, status: int) -> None:
-        self._registry.health_event(upstream, Answered(status, self._registry.clock()))
-
-    async def model_is_gone(self, upstream: Upstream, model: str) -> bool:
-        return await self._discoverer.recheck(upstream, model) is Recheck.GONE
 
 
 class House:
@@ -91,7 +70,7 @@ class House:
             self._keys.ring,
             registry=self._registry,
             upstreams=self._pools,
-            watch=FleetWatch(self._registry, self._monitor, self._discoverer),
+            watch=NodeWatch(self._registry, self._monitor, self._discoverer),
         )
         self._show(loaded)
 
