@@ -76,6 +76,14 @@ class MethodNotAllowed(GatewayError):
     type = "invalid_request_error"
 
 
+class Conflict(GatewayError):
+    """409: no upstream has all that the request refers to."""
+
+    status = 409
+    code = "conflict"
+    type = "invalid_request_error"
+
+
 class TooLarge(GatewayError):
     """413."""
 

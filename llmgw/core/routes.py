@@ -26,6 +26,11 @@ class Route:
     streams: bool = False  # the dialect has event streams
     method: str = "POST"
 
+    @property
+    def capability(self) -> str:
+        """What an upstream's `routes` calls it: those of an id belong to what made the id."""
+        return self.path.partition("/{id}")[0]
+
 
 def _json(path: str, dialect: Dialect = Dialect.JSON, *, streams: bool = False) -> Route:
     return Route(path, dialect, streams=streams)
@@ -57,3 +62,31 @@ ROUTES: tuple[Route, ...] = (
 )
 
 BY_PATH: dict[str, Route] = {route.path: route for route in ROUTES}
+
+
+def _id(
+    method: str, path: str, *, dialect: Dialect, lane: RouteClass, streams: bool = False
+) -> Route:
+    return Route(path, dialect, lane, ModelIn.NONE, streams=streams, method=method)
+
+
+def _response(method: str, below: str = "", *, streams: bool = False) -> Route:
+    path = "/v1/responses/{id}" + below
+    return _id(method, path, dialect=Dialect.RESPONSES, lane=RouteClass.HTTP, streams=streams)
+
+
+def _file(method: str, below: str = "") -> Route:
+    return _id(method, "/v1/files" + below, dialect=Dialect.JSON, lane=RouteClass.FILE)
+
+
+ID_ROUTES: tuple[Route, ...] = (
+    _response("GET", streams=True),  # `?stream=true` goes on with one that was begun
+    _response("DELETE"),
+    _response("POST", "/cancel"),
+    _response("GET", "/input_items"),
+    _file("POST"),
+    _file("GET", "/{id}"),
+    _file("DELETE", "/{id}"),
+    _file("GET", "/{id}/content"),
+)
+"""What lives at the upstream that made it: these name no model, and go where the id is."""
