@@ -8,58 +8,183 @@ While the database is away rows go to the spool, and operations fail: their call
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
 from typing import TypeVar
 
+from llmgw.store.commit import commit
 from llmgw.store.database import Database
+from llmgw.store.errors import StoreError, StoreFault
+from llmgw.store.jobs import DatabaseState, Job, Operation, WriterStatus, operation_job, rows_job
+from llmgw.store.outage import Outage
 from llmgw.store.rows import Row
 from llmgw.store.spool import Spool
-from llmgw.store.transaction import Transaction
 
 T = TypeVar("T")
-Operation = Callable[[Transaction], Awaitable[T]]
-"""It may run more than once, and only its last run counts: nothing but the database may change."""
 
-
-class DatabaseState(StrEnum):
-    OK = "ok"
-    SPOOLING = "spooling"  # it does not answer; rows wait on disk
-    DOWN = "down"  # it does not answer, and the spool takes no more: rows are lost
-
-
-@dataclass(frozen=True, slots=True)
-class WriterStatus:
-    state: DatabaseState
-    waiting: int  # rows and operations in memory
-    spooled: int  # rows on disk
-    lost: int  # rows since the start
-    refused: int  # rows that the database would never take
-    error: str | None  # of the outage
+BATCH_EVERY = 0.2
+BATCH_ROWS = 500
+GROUP_JOBS = 200
+MAX_JOBS = 10_000
+MAX_ROWS = 50_000
 
 
 class Writer:
     """Owns all writes. `run` is a loop for a supervisor; `close` flushes and ends it."""
 
-    def __init__(self, database: Database, spool: Spool) -> None: ...
+    def __init__(self, database: Database, spool: Spool) -> None:
+        self._database = database
+        self._outage = Outage(database, spool)
+        self._jobs: deque[Job] = deque()
+        self._rows: deque[Row] = deque()
+        self._wake = asyncio.Event()
+        self._due = False  # rows are written now
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushes: list[asyncio.Future[None]] = []
+        self._closing = False
+        self._ended: asyncio.Event | None = None  # of the `run` that is at work
+        self._refused = 0
+        self._overflowed = 0
 
     @property
-    def status(self) -> WriterStatus: ...
+    def status(self) -> WriterStatus:
+        outage = self._outage
+        return WriterStatus(
+            state=outage.state,
+            waiting=len(self._rows) + len(self._jobs),
+            spooled=outage.spooled,
+            lost=outage.lost + self._overflowed,
+            refused=self._refused,
+            error=None if outage.error is None else str(outage.error),
+        )
 
     def record(self, rows: Iterable[Row]) -> None:
         """Write within a batch (200 ms); never waits, never fails."""
+        if len(self._rows) >= MAX_ROWS:
+            self._overflowed += sum(1 for _ in rows)
+            return
+        self._rows.extend(rows)
+        if len(self._rows) >= BATCH_ROWS:
+            self._rows_are_due()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(BATCH_EVERY, self._rows_are_due)
 
     def put(self, rows: Iterable[Row]) -> asyncio.Future[None]:
         """Write at once; done when committed, or when on disk during an outage."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._hand_over(rows_job(tuple(rows), future))
+        return future
 
     def submit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Run in the next transaction; fails with `StoreError` during an outage."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        job = operation_job(operation, future)
+        if self._outage.error is not None:
+            job.fail(self._outage.error)
+        else:
+            self._hand_over(job)
+        return future
 
     async def flush(self) -> None:
         """Wait until everything handed over so far is written or spooled."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._flushes.append(future)
+        self._rows_are_due()
+        await future
 
-    async def run(self) -> None: ...
+    async def run(self) -> None:
+        self._ended = asyncio.Event()
+        try:
+            await self._outage.look_for_leftovers()
+            while not (self._closing and self._is_empty):
+                await self._wake.wait()
+                self._wake.clear()
+                await self._step()
+        finally:
+            self._ended.set()
+            self._ended = None
 
     async def close(self) -> None:
         """Write what waits; nothing may be handed over after. Works with `run` ended or not."""
+        self._closing = True
+        self._rows_are_due()
+        if self._ended is not None:
+            await self._ended.wait()
+        while not self._is_empty:  # nobody runs it, or whoever did was cancelled
+            await self._step()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._outage.close()
+
+    @property
+    def _is_empty(self) -> bool:
+        return not (self._jobs or self._rows or self._flushes)
+
+    def _hand_over(self, job: Job) -> None:
+        if len(self._jobs) >= MAX_JOBS:
+            job.fail(StoreError(StoreFault.LOCKED, "too many writes wait"))
+            return
+        self._jobs.append(job)
+        self._wake.set()
+
+    def _rows_are_due(self) -> None:
+        self._due = True
+        self._wake.set()
+
+    async def _step(self) -> None:
+        """One group, one batch; what is left is for the next step."""
+        if self._outage.error is not None and not self._closing:
+            self._outage.wake_later(self._wake)
+            await self._outage.try_to_end()
+        if self._jobs:
+            await self._write_group()
+        if self._due:
+            await self._write_batch()
+        if self._jobs or self._due:
+            self._wake.set()
+
+    async def _write_group(self) -> None:
+        group = [self._jobs.popleft() for _ in range(min(GROUP_JOBS, len(self._jobs)))]
+        try:
+            await self._write(group)
+        except asyncio.CancelledError:
+            self._jobs.extendleft(job for job in reversed(group) if not job.is_settled)
+            raise
+
+    async def _write_batch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        rows = tuple(islice(self._rows, BATCH_ROWS))
+        if rows:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self._write([rows_job(rows, future)])
+            for _ in rows:  # only now: a cancelled write leaves them where they were
+                self._rows.popleft()
+        self._due = bool(self._rows)
+        if not self._due:
+            self._flushed()
+
+    async def _write(self, group: list[Job]) -> None:
+        """Settles every job of the group."""
+        error = self._outage.error
+        if error is None:
+            try:
+                self._refused += await commit(self._database, group)
+                return
+            except StoreError as fresh:
+                error = fresh
+                self._outage.begin(error)
+                self._outage.wake_later(self._wake)
+        await self._outage.settle([job for job in group if not job.is_settled], error)
+
+    def _flushed(self) -> None:
+        if self._jobs:
+            return
+        waiting, self._flushes = self._flushes, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+

@@ -1,0 +1,82 @@
+"""The inserts of rows, compiled once for each kind of database and run on plain tuples.
+
+A row is written by its own id, so that a repetition changes nothing. A request's final row takes
+the place of its open one, also where another gateway had closed that for lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, assert_never
+
+from sqlalchemy import Dialect, Table, bindparam, or_
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from llmgw.store.rows import RowKind, Value
+from llmgw.store.schema import ATTEMPTS, PINS, REQUESTS
+
+Insert = sqlite.Insert | postgresql.Insert
+
+
+async def insert_rows(
+    connection: AsyncConnection, kind: RowKind, values: Sequence[tuple[Value, ...]]
+) -> None:
+    statement = _compiled(kind, connection.dialect.name, connection.dialect.paramstyle)
+    await connection.exec_driver_sql(statement, list(values))
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Insert:
+    """An insert that knows `on_conflict_*`, which both databases have."""
+    return _insert(connection.dialect.name, table)
+
+
+@cache
+def _compiled(kind: RowKind, name: str, paramstyle: Any) -> str:
+    dialect: Dialect
+    if name == "sqlite":
+        dialect = sqlite.dialect(paramstyle=paramstyle)
+    else:
+        dialect = postgresql.dialect(paramstyle=paramstyle)
+    return str(_statement(kind, name).compile(dialect=dialect))
+
+
+def _statement(kind: RowKind, name: str) -> Insert:
+    match kind:
+        case RowKind.OPEN:
+            return _all_columns(name, REQUESTS).on_conflict_do_nothing()
+        case RowKind.REQUEST:
+            return _final_request(name)
+        case RowKind.ATTEMPT:
+            return _all_columns(name, ATTEMPTS).on_conflict_do_nothing()
+        case RowKind.PIN:
+            return _newer_pin(name)
+        case _:
+            assert_never(kind)
+
+
+def _final_request(name: str) -> Insert:
+    insert = _all_columns(name, REQUESTS)
+    return insert.on_conflict_do_update(
+        index_elements=[REQUESTS.c.id],
+        set_={column.name: insert.excluded[column.name] for column in REQUESTS.c},
+        where=or_(REQUESTS.c.ended_at.is_(None), REQUESTS.c.closed_by.is_not(None)),
+    )
+
+
+def _newer_pin(name: str) -> Insert:
+    insert = _all_columns(name, PINS)
+    return insert.on_conflict_do_update(
+        index_elements=[PINS.c.id],
+        set_={"assignment": insert.excluded.assignment, "until": insert.excluded.until},
+        where=PINS.c.until < insert.excluded.until,
+    )
+
+
+def _all_columns(name: str, table: Table) -> Insert:
+    return _insert(name, table).values({one.name: bindparam(one.name) for one in table.c})
+
+
+def _insert(name: str, table: Table) -> Insert:
+    return sqlite.insert(table) if name == "sqlite" else postgresql.insert(table)

@@ -1,0 +1,44 @@
+"""One transaction of the writer's, and the version that marks what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from llmgw.store.inserts import insert_rows
+from llmgw.store.rows import Row
+from llmgw.store.schema import LEDGER
+
+
+class Transaction:
+    """What operations of one group share. They read before they write, and whatever routes is
+    written only after `next_version`: from then on no other gateway writes such rows.
+    """
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self.connection = connection
+        self._version: int | None = None
+
+    @property
+    def version(self) -> int:
+        """Of what this transaction has changed; 0: nothing that routes."""
+        return self._version or 0
+
+    async def next_version(self) -> int:
+        """A number that no row has had before; the same one for the whole transaction.
+
+        Taking it locks the ledger till the commit, so versions become visible in their order.
+        """
+        if self._version is None:
+            grown = update(LEDGER).values(version=LEDGER.c.version + 1)
+            result = await self.connection.execute(grown.returning(LEDGER.c.version))
+            self._version = int(result.scalar_one())
+        return self._version
+
+    async def insert(self, rows: Iterable[Row]) -> None:
+        """In their order; neighbours of one kind in one go."""
+        for kind, same in groupby(rows, key=lambda row: row.kind):
+            await insert_rows(self.connection, kind, [row.values for row in same])
