@@ -73,7 +73,7 @@ class Process:
         self._command = command
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
-        self._reloading: asyncio.Task[None] | None = None
+        self._changing: list[asyncio.Task[None]] = []  # what must not go on during a stop
         self._told_to_stop = False
         self._upgrading = False
         self._handed_over = False
@@ -94,7 +94,7 @@ class Process:
             async with asyncio.timeout(READY_WITHIN):
                 await self._house.listed()
         self._house.set_ready()
-        self._reloading = self._supervisor.loop("reload", self._reloads.run)
+        self._changing.append(self._supervisor.loop("reload", self._reloads.run))
         self._bulletin.pid()
         if ready_fd is None:
             self._notifier.ready(self._house.summary)
@@ -118,7 +118,7 @@ class Process:
     def _on_upgrade(self) -> None:
         if not self._upgrading and not self._stopping.is_set():
             self._upgrading = True
-            self._supervisor.spawn("upgrade", self._upgrade())
+            self._changing.append(self._supervisor.spawn("upgrade", self._upgrade()))
 
     async def _upgrade(self) -> None:
         listeners = self._front.listeners
@@ -140,8 +140,8 @@ class Process:
         log.info("shutting down", extra={"handed_over": self._handed_over})
         self._notifier.stopping("finishing what has begun")
         self._house.set_draining()
-        if self._reloading is not None:
-            self._reloading.cancel()  # it would open doors again
+        for task in self._changing:
+            task.cancel()
         await self._front.stop_listening(handed_over=self._handed_over)
         await self._drain()
         await self._front.close(handed_over=self._handed_over)

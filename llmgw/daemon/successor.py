@@ -51,6 +51,9 @@ async def start_successor(
     except SuccessorFailed:
         await asyncio.to_thread(_end, child)
         raise
+    except asyncio.CancelledError:  # the parent stops: nobody would know of this child
+        child.terminate()
+        raise
     finally:
         os.close(reader)
     child.returncode = 0  # it outlives this process: there is nothing to wait for any more

@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from llmgw.config_file import config_for_nodes
-from llmgw.core.health import Status
-from llmgw.daemon.house import FleetWatch, House
+from llmgw.daemon.house import House
 from llmgw.runtime.tasks import Supervisor
 from llmgw.sim.node import SimNode
 
@@ -85,33 +84,3 @@ async def test_readiness_and_its_end_are_shown(house):
 
     assert house.gateway.ready
     assert house.gateway.draining
-
-
-class Recorder:
-    def __init__(self):
-        self.asked = []
-
-    def recheck(self, upstream):
-        self.asked.append(upstream)
-
-
-async def test_requests_tell_the_fleet_what_they_saw(house, node):
-    registry, monitor = house.gateway.registry, Recorder()
-    upstream = states(house)[node.url].upstream
-    watch = FleetWatch(registry, monitor, house._discoverer)
-
-    watch.connection_failed(upstream)
-    for _ in range(3):
-        watch.answered(upstream, 500)
-
-    assert monitor.asked == [upstream]
-    health = states(house)[node.url].health
-    assert health.status(registry.clock(), overload_threshold=3) is Status.DEGRADED
-
-
-async def test_a_list_is_asked_whether_a_model_is_gone(house, node):
-    upstream = states(house)[node.url].upstream
-    watch = FleetWatch(house.gateway.registry, Recorder(), house._discoverer)
-
-    assert not await watch.model_is_gone(upstream, "sim")
-    assert await watch.model_is_gone(upstream, "no-such-model")

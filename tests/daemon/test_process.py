@@ -271,3 +271,23 @@ async def test_a_successor_tells_its_predecessor_and_not_the_manager(stage):
     assert os.read(reader, 16) == b"ready\n"
     os.close(reader)
     assert "READY serving" not in stage.journal
+
+
+async def test_a_stop_calls_an_upgrade_off_that_has_not_come_up(stage, monkeypatch):
+    called_off = []
+
+    async def successor(command, http, metrics):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            called_off.append(command)
+
+    monkeypatch.setattr(module, "start_successor", successor)
+    await stage.begin()
+    stage.send(signal.SIGUSR2)
+    await asyncio.sleep(0.01)
+
+    stage.send(signal.SIGTERM)
+    await stage.until("http drains 600")
+
+    assert called_off == [["llmgw"]]

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import signal
 import sys
@@ -5,6 +6,7 @@ import sys
 import pytest
 
 from llmgw.daemon.successor import SuccessorFailed, own_command, start_successor, tell_ready
+from llmgw.runtime.tasks import Supervisor
 
 READY = """
 import os, sys, time
@@ -20,12 +22,20 @@ def is_ended_by_kill(pid):
     return os.waitpid(pid, 0) == (pid, signal.SIGKILL)
 
 
+def is_ended_by(number):
+    """The one child there is."""
+    return os.WTERMSIG(os.waitpid(-1, 0)[1]) == number
+
+
 def has_children():
     try:
         os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return False
     return True
+
+
+SLEEP = "import time; time.sleep(30)"
 
 
 def program(text):
@@ -45,9 +55,20 @@ async def test_a_child_that_ends_is_no_successor():
 
 async def test_a_child_that_is_never_ready_is_ended():
     with pytest.raises(SuccessorFailed, match=r"not ready within 0\.2 s"):
-        await start_successor(program("import time; time.sleep(30)"), [], [], within=0.2)
+        await start_successor(program(SLEEP), [], [], within=0.2)
 
     assert not has_children()
+
+
+async def test_a_parent_that_stops_meanwhile_takes_the_child_along():
+    supervisor = Supervisor()
+    starting = supervisor.spawn("upgrade", start_successor(program(SLEEP), [], []))
+    await asyncio.sleep(0.2)
+
+    await supervisor.stop()
+
+    assert starting.cancelled()
+    assert is_ended_by(signal.SIGTERM)
 
 
 async def test_a_program_that_is_gone_is_no_successor():
