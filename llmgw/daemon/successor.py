@@ -40,7 +40,7 @@ async def start_successor(
     """The process id of a child that serves on these sockets. Raises `SuccessorFailed`."""
     reader, writer = os.pipe()
     try:
-        child = await asyncio.to_thread(_spawn, command, http, metrics, writer)
+        child = _spawn(command, http, metrics, writer)  # in one step: a stop must not come between
     except OSError as error:
         os.close(reader)
         raise SuccessorFailed(error.strerror or type(error).__name__) from error

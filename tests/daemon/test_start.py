@@ -1,4 +1,3 @@
-import logging
 import socket
 from pathlib import Path
 
@@ -9,14 +8,6 @@ from llmgw.daemon.source import FileSource, NodesSource
 from llmgw.daemon.start import StartRefused, prepare_launch
 
 NODE = "http://127.0.0.1:9"
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was():
-    root, ours = logging.root, logging.getLogger("llmgw")
-    before = (root.handlers[:], root.level, ours.level, logging.raiseExceptions)
-    yield
-    root.handlers[:], root.level, ours.level, logging.raiseExceptions = before
 
 
 @pytest.fixture
