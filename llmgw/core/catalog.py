@@ -1,4 +1,8 @@
-"""What a pool offers: the union of what its assignments advertise and what is configured."""
+"""What a pool offers: the union of what its assignments advertise and what is configured.
+
+`[[models.available]]` speaks of nodes: a pool of accounts lists what these advertise. A model that
+is only named there is still no unknown one.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,13 @@ class Catalog:
     """Models in order, without duplicates. Health and circuits never change it."""
 
     entries: Mapping[str, Entry]
+    configured: frozenset[str]  # listed or not
     only_accounts: bool  # and at least one
     has_untried: bool
 
     def knows(self, model: str) -> bool:
-        return model in self.entries
+        """Whether a configuration names it or an assignment advertises it."""
+        return model in self.entries or model in self.configured
 
     def visible(self, allows: Callable[[str], bool]) -> tuple[Entry, ...]:
         """What a key with that policy may see."""
@@ -43,7 +49,9 @@ def build_catalog(
 ) -> Catalog:
     """`configured`: the names of `[[models.available]]`, then the default. They come first."""
     states = tuple(assignments)
-    found: dict[str, Entry] = {name: Entry(name) for name in configured}
+    names = tuple(configured)
+    only_accounts = bool(states) and all(state.is_account for _, state in states)
+    found = {name: Entry(name) for name in (() if only_accounts else names)}
     for assignment, state in states:
         lengths = dict(state.discovery.max_lens)
         for name in _advertised(state):
@@ -51,7 +59,8 @@ def build_catalog(
             found[name] = _with(entry, assignment, state, lengths.get(name))
     return Catalog(
         entries=found,
-        only_accounts=bool(states) and all(state.is_account for _, state in states),
+        configured=frozenset(names),
+        only_accounts=only_accounts,
         has_untried=any(state.discovery.state is State.UNTRIED for _, state in states),
     )
 

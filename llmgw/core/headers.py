@@ -70,6 +70,7 @@ NOT_DOWNSTREAM = HOP_BY_HOP | frozenset(
         "x-request-id",
     }
 )
+NOT_DOWNSTREAM_PREFIX = "access-control-"  # who may read an answer is this gateway's to say
 NOT_ON_STREAMS = NOT_DOWNSTREAM | {"cache-control", "content-encoding", "x-accel-buffering"}
 FROM_ACCOUNTS = frozenset(
     {
@@ -126,7 +127,7 @@ def downstream_headers(
         name = line[0]
         if name == "connection":
             named |= _tokens(line[1])
-        elif name not in dropped and (not only_known or _is_known(name)):
+        elif name not in dropped and (_is_known(name) if only_known else _is_nodes_own(name)):
             kept.append(line)
     if named:
         kept = _without(kept, named)
@@ -172,6 +173,10 @@ def _without(lines: Iterable[tuple[str, str]], names: Iterable[str]) -> list[tup
 
 def _is_known(name: str) -> bool:
     return name in FROM_ACCOUNTS or name.startswith(FROM_ACCOUNTS_PREFIXES)
+
+
+def _is_nodes_own(name: str) -> bool:
+    return not name.startswith(NOT_DOWNSTREAM_PREFIX)
 
 
 def _received_by(via: str) -> list[str]:

@@ -6,7 +6,6 @@ With a thousand nodes the filter is the dearest step of a request; its inputs ch
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,7 +54,7 @@ class Router:
         self._wall = wall
         self._eligible: dict[Ask, tuple[_Seen, Eligibility]] = {}
         self._catalogs: dict[PoolName, tuple[_Seen, Catalog]] = {}
-        self._turns: Counter[PoolName] = Counter()
+        self._turns: dict[tuple[PoolName, str], int] = {}
         self._succeeded: dict[AssignmentId, float] = {}
 
     def eligible(self, snapshot: Snapshot, ask: Ask) -> Eligibility:
@@ -77,12 +76,11 @@ class Router:
         self, snapshot: Snapshot, eligibility: Eligibility, call: Call, principal: Principal
     ) -> RoutePlan:
         pool = snapshot.pools[principal.pool]
-        self._turns[pool.name] += 1
         return build_plan(
             eligibility,
             size=snapshot.config.routing.plan_size,
             strategy=pool.strategy,
-            turn=self._turns[pool.name],
+            turn=self._turn(pool.name, call.model),
             affinity=self._affinity(call, principal, cached=pool.cache_affinity),
             demoted=self._board.demoted(pool.name, principal.key, call.model),
             load=self._load,
@@ -94,11 +92,7 @@ class Router:
         kept = self._catalogs.get(pool)
         if kept and kept[0].is_fresh(snapshot, fleet, 0):
             return kept[1]
-        states = self._states(snapshot, pool)
-        # `[[models.available]]` speaks of nodes: a pool of accounts offers what these advertise
-        has_nodes = any(not state.is_account for _, state in states)
-        configured = snapshot.configured if has_nodes else ()
-        found = build_catalog(states, configured=configured)
+        found = build_catalog(self._states(snapshot, pool), configured=snapshot.configured)
         self._catalogs[pool] = (_Seen(snapshot, fleet, 0), found)
         return found
 
@@ -132,6 +126,16 @@ class Router:
         members = snapshot.members.get(pool, ())
         found = ((assignment, state(upstream)) for assignment, upstream in members)
         return tuple((assignment, one) for assignment, one in found if one is not None)
+
+    def _turn(self, pool: PoolName, model: str) -> int:
+        """Each model takes turns of its own: with shared ones, two models that are asked for by
+        turns would stick to one node each. They begin staggered, for rare models are many.
+        """
+        if len(self._turns) >= MOST_KEPT:
+            self._turns.clear()
+        turn = self._turns.get((pool, model), len(self._turns)) + 1
+        self._turns[pool, model] = turn
+        return turn
 
     def _affinity(self, call: Call, principal: Principal, *, cached: bool) -> Affinity:
         if call.session is None and call.cache_key is None:

@@ -109,7 +109,8 @@ class StreamRelay:
                 downstream.finish(close=fault is not None)
                 return Served(status, usage, self._own_fault(outcome))
             case EndingKind.MISSING_TERMINAL:
-                downstream.write(_last_word(self._dialect, fault))
+                number = tail.next_sequence_number()
+                downstream.write(_last_word(self._dialect, fault, number))
                 downstream.finish(close=True)
             case EndingKind.BROKEN:
                 downstream.cut()
@@ -137,7 +138,7 @@ class StreamRelay:
         )
 
 
-def _last_word(dialect: Dialect, fault: UpstreamError | None) -> bytes:
+def _last_word(dialect: Dialect, fault: UpstreamError | None, number: int) -> bytes:
     """One error event instead of the rest of the stream."""
     silent = fault is not None and fault.kind is FaultKind.IDLE
     return error_event(
@@ -146,4 +147,5 @@ def _last_word(dialect: Dialect, fault: UpstreamError | None) -> bytes:
         message="the upstream went silent" if silent else "the upstream ended the stream early",
         type="server_error",
         code="upstream_timeout" if silent else "upstream_error",
+        sequence_number=number,
     )

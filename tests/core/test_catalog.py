@@ -35,6 +35,14 @@ def test_it_is_the_union_of_what_is_configured_and_advertised_in_order():
     assert [entry.model for entry in catalog.visible("yz".__contains__)] == ["y", "z"]
 
 
+def test_a_pool_of_accounts_lists_what_these_advertise_and_still_knows_the_configured():
+    catalog = build_catalog([account("a", "x")], configured=["c"])
+
+    assert list(catalog.entries) == ["x"]
+    assert catalog.knows("c")
+    assert not catalog.knows("d")
+
+
 def test_each_assignment_says_why_it_is_believed():
     catalog = build_catalog(
         [

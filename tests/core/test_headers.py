@@ -129,6 +129,7 @@ def test_a_request_that_was_here_before_is_refused(via, looped):
 NODE_DROPS = (
     *("set-cookie", "server", "date", "www-authenticate", "x-request-id", "request-id"),
     *("keep-alive", "transfer-encoding", "content-length", "proxy-authenticate"),
+    *("access-control-allow-origin", "access-control-allow-credentials"),
 )
 ACCOUNT_KEEPS = (
     *("content-type", "retry-after", "retry-after-ms", "x-should-retry"),
