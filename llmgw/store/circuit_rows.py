@@ -53,9 +53,9 @@ class CircuitRows:
                 after = advance(after, event, now=now, config=config)
             if replace(after, version=before.version) == before:
                 return before
-            after = await self._write(key, after, over=before.version)
-            if after is not None:
-                return after
+            written = await self._write(key, after, over=before.version)
+            if written is not None:
+                return written
         raise StoreError(StoreFault.CONFLICT)
 
     async def settle(self, key: CircuitKey, circuit: Circuit, *, base: int) -> Circuit:

@@ -12,6 +12,8 @@ from typing import Any, assert_never
 
 from sqlalchemy import Dialect, Table, bindparam, or_
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from llmgw.store.rows import RowKind, Value
@@ -34,11 +36,8 @@ def insert_into(connection: AsyncConnection, table: Table) -> Insert:
 
 @cache
 def _compiled(kind: RowKind, name: str, paramstyle: Any) -> str:
-    dialect: Dialect
-    if name == "sqlite":
-        dialect = sqlite.dialect(paramstyle=paramstyle)
-    else:
-        dialect = postgresql.dialect(paramstyle=paramstyle)
+    dialects: dict[str, type[Dialect]] = {"sqlite": SQLiteDialect, "postgresql": PGDialect}
+    dialect = dialects[name](paramstyle=paramstyle)
     return str(_statement(kind, name).compile(dialect=dialect))
 
 

@@ -186,5 +186,3 @@ class Writer:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-
