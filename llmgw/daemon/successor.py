@@ -53,10 +53,11 @@ async def start_successor(
         raise
     except asyncio.CancelledError:  # the parent stops: nobody would know of this child
         child.terminate()
+        _let_go(child)
         raise
     finally:
         os.close(reader)
-    child.returncode = 0  # it outlives this process: there is nothing to wait for any more
+    _let_go(child)
     return child.pid
 
 
@@ -76,6 +77,11 @@ def _spawn(
         pass_fds=[*descriptors(http), *descriptors(metrics), writer],
         stdin=subprocess.DEVNULL,
     )
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """It outlives this process: there is nothing to wait for any more."""
+    child.returncode = 0
 
 
 async def _until_ready(reader: int, within: float) -> None:

@@ -17,6 +17,8 @@ async def server(path):
     await server.start()
     yield server
     server.close()
+    for _ in range(3):  # connections that were answered close in the loop's next turns
+        await asyncio.sleep(0)
 
 
 async def ask_aside(path, operation, **arguments):
@@ -87,12 +89,14 @@ async def test_something_else_that_answers_is_no_gateway(path):
     async def other(reader, writer):
         writer.write(b"220 hello\r\n")
         writer.close()
+        await writer.wait_closed()
 
     server = await asyncio.start_unix_server(other, str(path))
 
     with pytest.raises(ControlFailed, match="does not answer as a gateway does"):
         await ask_aside(path, "status")
     server.close()
+    await server.wait_closed()
 
 
 async def test_a_server_that_was_never_started_can_be_closed(path):
