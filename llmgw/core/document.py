@@ -19,6 +19,14 @@ def parse(data: bytes) -> object:
         return _parse_leniently(data)
 
 
+def dump(value: object) -> bytes:
+    """Compact JSON; half a surrogate pair, which orjson cannot write, becomes an escape."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
 def is_json(data: bytes) -> bool:
     return data.strip() == b"null" or parse(data) is not None
 

@@ -137,6 +137,7 @@ class FaultKind(StrEnum):
     IDLE = "idle"  # silence after visible output
     STATUS = "status"  # an answer with an error status
     IN_BAND = "in_band"  # an error inside a 200 answer
+    UNSUPPORTED = "unsupported"  # it takes no websocket, and nothing else will do
 
 
 class UpstreamError(Exception):

@@ -20,6 +20,7 @@ ANSWERED = (FaultKind.STATUS, FaultKind.IN_BAND)
 UNREACHED = (FaultKind.CONNECT, FaultKind.LOST, FaultKind.DEAD)
 EXPLAINED = (400, 413, 422)  # clients compact and correct by the provider's message
 JSON = ("content-type", "application/json")
+NO_WEBSOCKET = "websocket_unsupported"
 
 MESSAGES = {
     Whose.UPSTREAM: "the upstream failed to answer",

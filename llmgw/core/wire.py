@@ -10,9 +10,10 @@ from typing import Any
 
 import orjson
 
+from llmgw.core import forms
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
-from llmgw.core.routes import Route
+from llmgw.core.routes import ModelIn, Route
 from llmgw.core.types import Dialect, Headers, RouteClass
 
 MAX_DEPTH = 1000
@@ -73,7 +74,28 @@ def parse_call(
     request_id: str,
 ) -> Call:
     """Raises `InvalidRequest`. `target` is the request line's, `body` decoded."""
-    document = _parse_object(body)
+    return build_call(
+        parse_object(body),
+        route,
+        target=target,
+        headers=headers,
+        body=body,
+        models=models,
+        request_id=request_id,
+    )
+
+
+def build_call(
+    document: dict[str, Any],
+    route: Route,
+    *,
+    target: str,
+    headers: Headers,
+    body: bytes,
+    models: ModelsConfig,
+    request_id: str,
+) -> Call:
+    """The same for a body that was parsed already."""
     model = _model_of(document, body)
     if not model:
         model = _default(models)
@@ -91,7 +113,7 @@ def parse_call(
         previous_response_id=_text(document, "previous_response_id") if responses else None,
         file_ids=_file_ids(document) if responses and b"file_id" in body else (),
         cache_key=_text(document, "prompt_cache_key"),
-        session=next((named[one] for one in SESSION_HEADERS if named.get(one)), None),
+        session=_session_of(named),
         store=document.get("store") is not False,
         stainless_retries=_count(named.get("x-stainless-retry-count", "")),
     )
@@ -109,7 +131,7 @@ def with_model(body: bytes, model: str, *, present: bool) -> bytes:
     return body[:start] + value + body[end:]
 
 
-def _parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
