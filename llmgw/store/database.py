@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy import URL, Connection, event, make_url, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from llmgw.store.errors import StoreError, StoreFault, store_error
+from llmgw.store.schema import META
 
 BUSY_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 5.0  # of PostgreSQL: to connect, and for one statement
@@ -51,9 +52,10 @@ class Database:
         async with _mapped(), self._reading.connect() as connection:
             yield connection
 
-    async def ping(self) -> None:
-        async with self.read() as connection:
-            await connection.execute(text("SELECT 1"))
+    async def check(self) -> None:
+        """Write without a change: a database may answer and yet take nothing."""
+        async with self.write() as connection:
+            await connection.execute(update(META).values(value=META.c.value))
 
     async def close(self) -> None:
         await self.engine.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 
 from llmgw.core.failover import Outcome
 from llmgw.store.identity import digest
@@ -71,7 +71,9 @@ class Gateways:
         newest = insert.on_conflict_do_update(index_elements=["instance"], set_={"seen_at": now})
         await transaction.connection.execute(newest)
 
-    async def _bury(self, transaction: Transaction, *which: object, now: float) -> int:
+    async def _bury(
+        self, transaction: Transaction, *which: ColumnElement[bool], now: float
+    ) -> int:
         found = await transaction.connection.execute(select(GATEWAYS.c.instance).where(*which))
         dead = found.scalars().all()
         if not dead:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, assert_never
 
-from sqlalchemy import Dialect, Table, bindparam, or_
+from sqlalchemy import Table, bindparam, or_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from llmgw.store.rows import RowKind, Value
@@ -36,8 +37,8 @@ def insert_into(connection: AsyncConnection, table: Table) -> Insert:
 
 @cache
 def _compiled(kind: RowKind, name: str, paramstyle: Any) -> str:
-    dialects: dict[str, type[Dialect]] = {"sqlite": SQLiteDialect, "postgresql": PGDialect}
-    dialect = dialects[name](paramstyle=paramstyle)
+    kinds: dict[str, type[DefaultDialect]] = {"sqlite": SQLiteDialect, "postgresql": PGDialect}
+    dialect = kinds[name](paramstyle=paramstyle)
     return str(_statement(kind, name).compile(dialect=dialect))
 
 

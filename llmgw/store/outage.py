@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from itertools import islice
 
-from sqlalchemy import update
-
 from llmgw.store.commit import commit
 from llmgw.store.database import Database
 from llmgw.store.errors import StoreError
 from llmgw.store.jobs import DatabaseState, Job, rows_job
 from llmgw.store.rows import Row
-from llmgw.store.schema import META
 from llmgw.store.spool import Spool, SpoolFull
 
 FIRST_RETRY = 0.25
@@ -67,8 +64,7 @@ class Outage:
             return
         self._delay = min(self._delay * 2, RETRY_CEILING)
         try:
-            async with self._database.write() as connection:  # some databases only refuse writes
-                await connection.execute(update(META).values(value=META.c.value))
+            await self._database.check()
             await self._replay()
         except StoreError as error:
             self.error = error

@@ -16,7 +16,7 @@ from typing import TypeVar
 from llmgw.store.commit import commit
 from llmgw.store.database import Database
 from llmgw.store.errors import StoreError, StoreFault
-from llmgw.store.jobs import DatabaseState, Job, Operation, WriterStatus, operation_job, rows_job
+from llmgw.store.jobs import Job, Operation, WriterStatus, operation_job, rows_job
 from llmgw.store.outage import Outage
 from llmgw.store.rows import Row
 from llmgw.store.spool import Spool
