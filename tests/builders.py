@@ -57,3 +57,22 @@ def call(
 
 def streaming(path: str = "/v1/chat/completions", **fields: object) -> Call:
     return call(b'{"model":"m","stream":true}', path=path, **fields)
+
+
+def form_part(
+    name: str, value: str | bytes, *, filename: str | None = None, kind: str | None = None
+) -> bytes:
+    """One part of a form, without its boundary lines."""
+    head = f'Content-Disposition: form-data; name="{name}"'
+    head += f'; filename="{filename}"' if filename is not None else ""
+    head += f"\r\nContent-Type: {kind}" if kind else ""
+    return f"{head}\r\n\r\n".encode() + (value.encode() if isinstance(value, str) else value)
+
+
+def form(*parts: bytes, boundary: str = "B") -> bytes:
+    line = f"--{boundary}".encode()
+    return b"".join(line + b"\r\n" + part + b"\r\n" for part in parts) + line + b"--\r\n"
+
+
+def form_headers(boundary: str = "B") -> tuple[tuple[str, str], ...]:
+    return (("content-type", f"multipart/form-data; boundary={boundary}"),)

@@ -74,6 +74,8 @@ def parse_call(
     request_id: str,
 ) -> Call:
     """Raises `InvalidRequest`. `target` is the request line's, `body` decoded."""
+    if route.model_in is ModelIn.FORM:
+        return _call_of_form(route, target, headers, body, models, request_id)
     return build_call(
         parse_object(body),
         route,
@@ -100,7 +102,7 @@ def build_call(
     if not model:
         model = _default(models)
         body = with_model(body, model, present="model" in document)
-    named = dict(reversed(headers))  # of several lines of a name the first counts
+    named = _first_lines(headers)
     responses = route.dialect is Dialect.RESPONSES
     return Call(
         route=route,
@@ -129,6 +131,33 @@ def with_model(body: bytes, model: str, *, present: bool) -> bytes:
     start = next(at for key, at in _members(body) if key == "model")
     end = start + (2 if body[start : start + 1] == b'"' else len("null"))
     return body[:start] + value + body[end:]
+
+
+def _call_of_form(
+    route: Route, target: str, headers: Headers, body: bytes, models: ModelsConfig, request_id: str
+) -> Call:
+    form = forms.parse_form(headers, body)
+    model = form.model or _default(models)
+    named = _first_lines(headers)
+    return Call(
+        route=route,
+        model=model,
+        stream=route.streams and form.stream,
+        body=body if form.model else forms.with_model(body, form, model),
+        target=route.path + _query(target),
+        headers=headers,
+        request_id=request_id,
+        session=_session_of(named),
+        stainless_retries=_count(named.get("x-stainless-retry-count", "")),
+    )
+
+
+def _first_lines(headers: Headers) -> dict[str, str]:
+    return dict(reversed(headers))  # of several lines of a name the first counts
+
+
+def _session_of(named: dict[str, str]) -> str | None:
+    return next((named[one] for one in SESSION_HEADERS if named.get(one)), None)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
