@@ -15,6 +15,7 @@ from llmgw.daemon.control import ControlServer, Json
 from llmgw.daemon.front import Front
 from llmgw.daemon.heartbeat import Heartbeat
 from llmgw.daemon.house import House
+from llmgw.daemon.memory import settle_heap, tune_allocator
 from llmgw.daemon.process import Process
 from llmgw.daemon.reloading import Reloading
 from llmgw.daemon.source import tell_loaded
@@ -34,6 +35,7 @@ log = logging.getLogger("llmgw")
 
 def run(launch: Launch) -> None:
     """Serve until told to stop."""
+    tune_allocator()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(launch))
 
@@ -56,6 +58,7 @@ async def serve(launch: Launch) -> None:
         bulletin=bulletin,
         reloads=Reloads(reloading.once),
         command=own_command(),
+        settle=settle_heap,
     )
     supervisor.loop("heartbeat", _heartbeat(launch).run)
     control = await _control(launch, house)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -63,7 +63,9 @@ class Process:
         bulletin: Bulletin,
         reloads: Reloads,
         command: Sequence[str],
+        settle: Callable[[], None],
     ) -> None:
+        """`settle` is called once all that stays has been made."""
         self._house = house
         self._front = front
         self._supervisor = supervisor
@@ -71,6 +73,7 @@ class Process:
         self._bulletin = bulletin
         self._reloads = reloads
         self._command = command
+        self._settle = settle
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._changing: list[asyncio.Task[None]] = []  # what must not go on during a stop
@@ -93,6 +96,7 @@ class Process:
         with suppress(TimeoutError):
             async with asyncio.timeout(READY_WITHIN):
                 await self._house.listed()
+        self._settle()
         self._house.set_ready()
         self._changing.append(self._supervisor.loop("reload", self._reloads.run))
         self._bulletin.pid()

@@ -107,6 +107,7 @@ class Stage:
             bulletin=Bulletin(places),
             reloads=Reloads(self.reload),
             command=["llmgw"],
+            settle=lambda: self.journal.note("heap settled"),
         )
         self.owner = Supervisor()
         self.ended = None
@@ -147,6 +148,7 @@ async def test_readiness_is_told_after_the_doors_are_open(stage):
         "house starts",
         "http serves",
         "metrics serves",
+        "heap settled",
         "ready",
         "READY serving",
     ]
