@@ -20,7 +20,6 @@ ANSWERED = (FaultKind.STATUS, FaultKind.IN_BAND)
 UNREACHED = (FaultKind.CONNECT, FaultKind.LOST, FaultKind.DEAD)
 EXPLAINED = (400, 413, 422)  # clients compact and correct by the provider's message
 JSON = ("content-type", "application/json")
-NO_WEBSOCKET = "websocket_unsupported"
 
 MESSAGES = {
     Whose.UPSTREAM: "the upstream failed to answer",
@@ -45,6 +44,9 @@ UNREACHABLE = Words(
     503, "no reachable node available", "service_unavailable", "no_reachable_backend"
 )
 TIMED_OUT = Words(504, "the upstream did not answer in time", "server_error", "upstream_timeout")
+NO_WEBSOCKET = Words(
+    426, "no upstream takes websockets", "invalid_request_error", "websocket_unsupported"
+)
 BROKEN = Words(502, "the upstream's answer was cut or invalid", "server_error", "upstream_error")
 
 
@@ -90,6 +92,8 @@ def _without_answer(kind: FaultKind, dialect: Dialect, request_id: str) -> Final
     headers = (JSON, *own_headers(request_id=request_id, dialect=dialect))
     if kind in UNREACHED:
         return _built(UNREACHABLE, headers, dialect)
+    if kind is FaultKind.UNSUPPORTED:
+        return _built(NO_WEBSOCKET, headers, dialect)
     return _built(TIMED_OUT if kind is FaultKind.TIMEOUT else BROKEN, headers, dialect)
 
 

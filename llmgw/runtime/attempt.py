@@ -95,3 +95,8 @@ class Attempt:
             relay = StreamRelay(self._tools, self._errand, self._candidate, exchange)
             return await relay.until_visible() or relay
         return await relay_buffered(self._errand, self._candidate, exchange)
+
+
+async def run_attempt(tools: Tools, errand: Errand, candidate: Candidate, *, last: bool) -> Result:
+    """How an attempt is made where nothing else is said."""
+    return await Attempt(tools, errand, candidate, last=last).run()

@@ -23,9 +23,9 @@ from llmgw.core.settle import Scope
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.observe.metrics import CLIENT_WRITE_FAILURES, RETRY_BUDGET_EXHAUSTED, child
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
-from llmgw.runtime.attempt import Attempt
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.splice import ClientStalled
+from llmgw.runtime.way import HTTP, Way
 
 log = logging.getLogger("llmgw")
 
@@ -58,7 +58,10 @@ class Context:
 class Dispatch:
     """Serves one errand. `run` returns once the client has its answer."""
 
-    def __init__(self, context: Context, errand: Errand, failover: Failover) -> None:
+    def __init__(
+        self, context: Context, errand: Errand, failover: Failover, way: Way = HTTP
+    ) -> None:
+        self._run_attempt = way.attempt
         self._context = context
         self._errand = errand
         self._failover = failover
@@ -92,7 +95,9 @@ class Dispatch:
             self._failover.dispatch(now=self._context.tools.wall(), owner=owner)
             self._errand.attempts += 1
             last = self._failover.is_last
-            result = await Attempt(self._context.tools, self._errand, candidate, last=last).run()
+            result = await self._run_attempt(
+                self._context.tools, self._errand, candidate, last=last
+            )
             if await self._is_over(candidate, result):
                 return True
         if not self._failures:

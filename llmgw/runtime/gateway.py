@@ -27,6 +27,7 @@ from llmgw.runtime.registry import Registry
 from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.snapshot import build_snapshot
+from llmgw.runtime.way import HTTP, Way
 from llmgw.runtime.wheel import Wheel, period_for
 
 log = logging.getLogger("llmgw")
@@ -82,15 +83,19 @@ class Gateway:
     def catalog(self, pool: PoolName) -> Catalog:
         return self.router.catalog(self.snapshot, pool)
 
-    async def serve(self, call: Call, principal: Principal, downstream: Downstream) -> None:
+    async def serve(
+        self, call: Call, principal: Principal, downstream: Downstream, way: Way = HTTP
+    ) -> None:
         """Answer the call. Raises `GatewayError` while the client has seen nothing."""
         IN_FLIGHT.inc()
         try:
-            await self._serve(call, principal, downstream)
+            await self._serve(call, principal, downstream, way)
         finally:
             IN_FLIGHT.dec()
 
-    async def _serve(self, call: Call, principal: Principal, downstream: Downstream) -> None:
+    async def _serve(
+        self, call: Call, principal: Principal, downstream: Downstream, way: Way
+    ) -> None:
         snapshot = self.snapshot
         ask = Ask(
             pool=principal.pool,
@@ -98,6 +103,8 @@ class Gateway:
             route=call.route.path,
             lane=call.lane,
             ring=snapshot.rings.get(call.model),
+            pin=way.pin,
+            websocket=way.websocket,
         )
         eligibility = self.router.eligible(snapshot, ask)
         label = self.label(principal.pool, call.model)
@@ -115,8 +122,9 @@ class Gateway:
             budget,
             scope_of(call, pool=principal.pool, key=principal.key),
         )
-        errand = self._errand(call, principal, downstream, label)
-        if not await Dispatch(context, errand, Failover(plan)).run():
+        errand = self._errand(call, principal, downstream, label, way)
+        failover = Failover(plan, may_move=way.pin is None)
+        if not await Dispatch(context, errand, failover, way).run():
             raise self.router.refusal(snapshot, eligibility)
 
     def label(self, pool: PoolName, model: str) -> str:
@@ -124,7 +132,7 @@ class Gateway:
         return model_label(model, self.catalog(pool).knows)
 
     def _errand(
-        self, call: Call, principal: Principal, downstream: Downstream, label: str
+        self, call: Call, principal: Principal, downstream: Downstream, label: str, way: Way
     ) -> Errand:
         config = self.config
         started = self._tools.clock()
@@ -136,7 +144,7 @@ class Gateway:
             started=started,
             explain=principal.explain or config.routing.explain,
         )
-        if call.stream and call.route.streams:
+        if call.stream and call.route.streams and way.commits_early:
             own = own_headers(request_id=call.request_id, dialect=call.route.dialect, stream=True)
             errand.early = EarlyCommit(
                 downstream,

@@ -1,0 +1,89 @@
+"""The reading half of a websocket, for both ends: aiohttp parses, and control frames are taken
+when they arrive, whatever its reader does. So an idle websocket needs no task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from aiohttp._websocket.reader import WebSocketDataQueue
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import WebSocketError, WebSocketReader, WSMsgType
+from aiohttp.streams import EofStream
+
+from llmgw.core.frames import CloseCode, Closed, Message
+
+LIMIT = 64 * 1024  # messages that wait, beyond the first, before the socket is left alone
+
+
+class Owner(Protocol):
+    """Who holds the connection."""
+
+    def on_ping(self, payload: bytes) -> None: ...
+
+    def on_end(self, closed: Closed, *, broken: bool) -> None:
+        """The peer closed, in words or without, or (`broken`) broke the protocol in a way that
+        the code names. Called at most once."""
+
+
+class Inbox(WebSocketDataQueue):
+    """Whole messages in order; `ended` once there will be no more."""
+
+    def __init__(self, protocol: BaseProtocol, owner: Owner, loop: asyncio.AbstractEventLoop):
+        super().__init__(protocol, LIMIT, loop=loop)
+        self._owner: Owner | None = owner
+        self.ended: Closed | None = None
+
+    async def receive(self) -> Message | Closed:
+        """The next message; after the end nothing but the end."""
+        while self.ended is None:
+            try:
+                found = await self.read()
+            except (EofStream, WebSocketError):
+                break
+            if self.ended is None:
+                return Message(found.data, is_text=found.type is WSMsgType.TEXT)
+        return self.ended or Closed(CloseCode.ABNORMAL)
+
+    async def drop(self) -> None:
+        """Forget what has come and was not read; never waits."""
+        while self._buffer and self.ended is None:
+            await self.read()
+
+    def end(self, closed: Closed) -> None:
+        """Wake whoever reads: nothing more will be read."""
+        if self.ended is None:
+            self.ended = closed
+            super().feed_eof()
+
+    # --- the parser's side
+
+    def feed_data(self, data: Any, size: int) -> None:
+        match data.type:
+            case WSMsgType.PING:
+                if self._owner is not None:
+                    self._owner.on_ping(bytes(data.data))
+            case WSMsgType.PONG:
+                pass
+            case WSMsgType.CLOSE:
+                self._finish(Closed(data.data or CloseCode.NONE_GIVEN, data.extra or ""))
+            case _:
+                super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, *_: BaseException) -> None:
+        code = exc.code if isinstance(exc, WebSocketError) else CloseCode.INTERNAL_ERROR
+        self._finish(Closed(code), broken=True)
+
+    def feed_eof(self) -> None:
+        self._finish(Closed(CloseCode.ABNORMAL))
+
+    def _finish(self, closed: Closed, *, broken: bool = False) -> None:
+        self.end(closed)
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.on_end(closed, broken=broken)
+
+
+def build_reader(inbox: Inbox, max_bytes: int) -> WebSocketReader:
+    """aiohttp refuses a message as long as its limit. Text stays bytes: it is passed on."""
+    return WebSocketReader(inbox, max_bytes + 1, compress=False, decode_text=False)
