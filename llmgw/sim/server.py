@@ -15,6 +15,7 @@ from llmgw.sim.answers import Json, Refused
 from llmgw.sim.ask import Api
 from llmgw.sim.breaks import HANG
 from llmgw.sim.faults import HEALTH, LISTING, Fault, FaultKind, InvalidFault, build_fault
+from llmgw.sim.form_routes import FORM_ROUTES, answer_form
 from llmgw.sim.inference import answer
 from llmgw.sim.side_routes import SIDE_ROUTES, answer_aside
 from llmgw.sim.state import VERSION, SimState, exposition, now
@@ -56,6 +57,7 @@ def build_app(state: SimState, controls: Controls) -> web.Application:
             web.get("/v1/responses/{id}", _response),
             web.post("/v1/responses/{id}/cancel", _response),
             *(web.post(path, _side_route) for path in SIDE_ROUTES),
+            *(web.post(path, _form_route) for path in FORM_ROUTES),
             web.get("/_sim/faults", _show_faults),
             web.post("/_sim/faults", _add_faults),
             web.delete("/_sim/faults", _clear_faults),
@@ -106,6 +108,10 @@ async def _inference(request: web.Request) -> web.StreamResponse:
 
 async def _side_route(request: web.Request) -> web.StreamResponse:
     return _json(await answer_aside(request, request.app[STATE]))
+
+
+async def _form_route(request: web.Request) -> web.StreamResponse:
+    return await answer_form(request, request.app[STATE])
 
 
 async def _upgrade(request: web.Request) -> web.StreamResponse:
