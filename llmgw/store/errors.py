@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from enum import StrEnum
 
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 _LONGEST_CHAIN = 8
 
@@ -33,7 +33,7 @@ OUTAGES = frozenset(
         StoreFault.CORRUPT,
     }
 )
-"""Faults of the database; with any other one it is the statement that can't be carried out."""
+"""Faults of the database; with `OTHER` it is the statement that can't be carried out."""
 
 _LINES = {
     StoreFault.LOCKED: "the database stays locked by another program",
@@ -57,18 +57,27 @@ _SQLITE = {
     sqlite3.SQLITE_IOERR: StoreFault.UNREACHABLE,
     sqlite3.SQLITE_CORRUPT: StoreFault.CORRUPT,
     sqlite3.SQLITE_NOTADB: StoreFault.CORRUPT,
+    sqlite3.SQLITE_ERROR: StoreFault.OTHER,
+    sqlite3.SQLITE_TOOBIG: StoreFault.OTHER,
+    sqlite3.SQLITE_CONSTRAINT: StoreFault.OTHER,
+    sqlite3.SQLITE_MISMATCH: StoreFault.OTHER,
+    sqlite3.SQLITE_RANGE: StoreFault.OTHER,
 }
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html, the longest match counts
 _SQLSTATES = {
     "08": StoreFault.UNREACHABLE,
+    "22": StoreFault.OTHER,
+    "23": StoreFault.OTHER,
     "25006": StoreFault.READ_ONLY,
     "28": StoreFault.REFUSED,
     "3D": StoreFault.REFUSED,
     "40": StoreFault.CONFLICT,
+    "42": StoreFault.OTHER,
     "42501": StoreFault.REFUSED,
     "53": StoreFault.FULL,
     "53300": StoreFault.UNREACHABLE,  # too many connections
+    "55000": StoreFault.UNREACHABLE,  # it accepts no connections
     "55P03": StoreFault.LOCKED,
     "57": StoreFault.UNREACHABLE,
     "58": StoreFault.UNREACHABLE,
@@ -98,7 +107,8 @@ def store_error(error: BaseException) -> StoreError:
         fault = _fault_of(one)
         if fault is not None:
             return StoreError(fault, _detail(one))
-    return StoreError(StoreFault.OTHER, type(_last(error)).__name__)
+    fault = StoreFault.UNREACHABLE if isinstance(error, DBAPIError) else StoreFault.OTHER
+    return StoreError(fault, type(list(_chain(error))[-1]).__name__)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -109,10 +119,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             return
         yield one
         one = (one.orig if isinstance(one, DBAPIError) else None) or one.__cause__
-
-
-def _last(error: BaseException) -> BaseException:
-    return list(_chain(error))[-1]
 
 
 def _fault_of(error: BaseException) -> StoreFault | None:
@@ -126,7 +132,7 @@ def _fault_of(error: BaseException) -> StoreFault | None:
         return StoreFault.UNREACHABLE
     if isinstance(error, (OSError, TimeoutError, ModuleNotFoundError)):
         return StoreFault.UNREACHABLE
-    return StoreFault.OTHER if isinstance(error, (ArgumentError, NoSuchModuleError)) else None
+    return StoreFault.OTHER if isinstance(error, (ArgumentError, ValueError)) else None
 
 
 def _detail(error: BaseException) -> str:

@@ -25,7 +25,7 @@ _TABLES = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
     "postgresql": "SELECT 1 WHERE to_regclass('meta') IS NOT NULL",
 }
-_FOUND = "SELECT version_num, value FROM alembic_version, meta WHERE name = 'oldest_program'"
+_FOUND = "SELECT version_num, value FROM llmgw_revision, meta WHERE name = 'oldest_program'"
 
 
 class Found(NamedTuple):

@@ -176,7 +176,8 @@ def _within(
 
 def _line_of(row: Row[Any]) -> UsageLine:
     """PostgreSQL sums integers to decimals."""
-    return UsageLine(row[0], *(int(count) for count in row[1:]))
+    counts: tuple[int, ...] = tuple(map(int, row[1:]))
+    return UsageLine(row[0], *counts)
 
 
 def _split_labels(lines: Sequence[UsageLine]) -> list[UsageLine]:

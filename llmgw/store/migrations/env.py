@@ -2,6 +2,10 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], transactional_ddl=True)
+context.configure(
+    connection=context.config.attributes["connection"],
+    transactional_ddl=True,
+    version_table="llmgw_revision",
+)
 with context.begin_transaction():
     context.run_migrations()
