@@ -4,6 +4,7 @@ import pytest
 
 from llmgw.core.routes import ROUTES, ModelIn
 from llmgw.web.inference import inference_pages
+from tests.builders import form, form_part
 from tests.fakes.gateway import FakeGateway, keyring
 from tests.fakes.raw_client import chat, request
 
@@ -122,3 +123,25 @@ def test_an_upgrade_stands_beside_the_post_of_its_path():
     by_path = {page.path: page for page in pages}
     assert by_path["/v1/responses"].handler("GET") is upgrade
     assert set(by_path["/v1/chat/completions"].handlers) == {"POST"}
+
+
+@pytest.mark.parametrize(
+    "path", [route.path for route in ROUTES if route.model_in is ModelIn.FORM]
+)
+async def test_every_form_route_takes_a_form_with_a_model(door, path):
+    body = form(form_part("file", b"\0\r\n\xff", filename="f"), form_part("model", "m1"))
+    content_type = ("Content-Type", "multipart/form-data; boundary=B")
+
+    reply = await door.ask(request("POST", path, body=body, headers=[content_type]))
+
+    [call] = door.gateway.calls
+    assert reply.status == 200
+    assert (call.route.path, call.model, call.body) == (path, "m1", body)
+    assert door.records[0].model == "m1"
+
+
+async def test_a_form_route_takes_no_json(door):
+    reply = await door.ask(request("POST", "/v1/images/edits", body=b'{"model":"m1"}'))
+
+    assert (reply.status, reply.code) == (400, "invalid_request")
+    assert "multipart/form-data" in reply.json["error"]["message"]
