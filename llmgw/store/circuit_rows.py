@@ -1,9 +1,12 @@
-"""Circuits as rows. A row is read, decided on, and written only if it is still the one read."""
+"""Circuits as rows. A row is read, decided on, and written only if it is still the one read.
+
+Events of many requests on one circuit that share a transaction cost one read and one write.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,15 +30,15 @@ from llmgw.store.inserts import insert_into
 from llmgw.store.schema import CIRCUITS
 from llmgw.store.transaction import Transaction
 
-TRIES = 3  # the second one holds the ledger's lock, so nobody comes between
-
 
 class CircuitRows:
-    """The circuits' table inside one transaction."""
+    """The circuits' table inside one transaction: each row is read once and written once."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._connection = transaction.connection
+        self._read: dict[CircuitKey, Circuit] = {}
+        self._changed: dict[CircuitKey, Circuit] = {}
 
     async def advance(
         self,
@@ -46,43 +49,67 @@ class CircuitRows:
         config: CircuitsConfig,
     ) -> Circuit:
         """The circuit after the events; where they change nothing, nothing is written."""
-        for _ in range(TRIES):
-            before = await self._read(key)
-            after = before
+
+        def after(before: Circuit) -> Circuit:
+            circuit = before
             for event in events:
-                after = advance(after, event, now=now, config=config)
-            if replace(after, version=before.version) == before:
-                return before
-            written = await self._write(key, after, over=before.version)
-            if written is not None:
-                return written
-        raise StoreError(StoreFault.CONFLICT)
+                circuit = advance(circuit, event, now=now, config=config)
+            return circuit
+
+        return await self._change(key, after)
 
     async def settle(self, key: CircuitKey, circuit: Circuit, *, base: int) -> Circuit:
         """Write what was decided on elsewhere, unless the row is not the one it began from."""
-        before = await self._read(key)
-        if before.version == base and replace(circuit, version=base) != before:
-            written = await self._write(key, circuit, over=base)
-            return await self._read(key) if written is None else written
-        return before
+        return await self._change(key, lambda row: circuit if row.version == base else row)
+
+    async def flush(self) -> None:
+        for key, after in self._changed.items():
+            if not await self._write(key, after, over=self._read[key].version):
+                raise StoreError(StoreFault.CONFLICT)
 
     @staticmethod
     async def load(connection: AsyncConnection) -> dict[CircuitKey, Circuit]:
         found = await connection.execute(select(CIRCUITS))
         return {_key_of(row): _circuit_of(row) for row in found}
 
-    async def _read(self, key: CircuitKey) -> Circuit:
-        query = select(CIRCUITS).where(CIRCUITS.c.id == digest(*key))
-        row = (await self._connection.execute(query)).first()
-        return CLOSED if row is None else _circuit_of(row)
-
-    async def _write(self, key: CircuitKey, after: Circuit, *, over: int) -> Circuit | None:
-        """None: the row is not the one of version `over` (0: no row) any more."""
-        if after.is_blank and over == 0:
-            return CLOSED
+    async def _change(self, key: CircuitKey, after: Callable[[Circuit], Circuit]) -> Circuit:
+        """Decided on again where others could still write while the row was read."""
+        before, decided, was_alone = await self._decide(key, after)
+        if decided is before:
+            return before
         version = await self._transaction.next_version()
+        if not was_alone:
+            self._read.clear()
+            before, decided, _ = await self._decide(key, after)
+            if decided is before:
+                return before
+        self._changed[key] = CLOSED if decided.is_blank else replace(decided, version=version)
+        return self._changed[key]
+
+    async def _decide(
+        self, key: CircuitKey, after: Callable[[Circuit], Circuit]
+    ) -> tuple[Circuit, Circuit, bool]:
+        was_alone = self._transaction.is_alone
+        before = await self._current(key)
+        decided = after(before)
+        unchanged = replace(decided, version=before.version) == before
+        return before, before if unchanged else decided, was_alone
+
+    async def _current(self, key: CircuitKey) -> Circuit:
+        if key in self._changed:
+            return self._changed[key]
+        if key not in self._read:
+            query = select(CIRCUITS).where(CIRCUITS.c.id == digest(*key))
+            row = (await self._connection.execute(query)).first()
+            self._read[key] = CLOSED if row is None else _circuit_of(row)
+        return self._read[key]
+
+    async def _write(self, key: CircuitKey, after: Circuit, *, over: int) -> bool:
+        """Whether the row was still the one of version `over` (0: no row)."""
+        if after.is_blank and over == 0:
+            return True
         same = (CIRCUITS.c.id == digest(*key), CIRCUITS.c.version == over)
-        columns = _columns(after, version)
+        columns = _columns(after)
         if after.is_blank:
             done = await self._connection.execute(delete(CIRCUITS).where(*same))
         elif over == 0:
@@ -90,9 +117,7 @@ class CircuitRows:
             done = await self._connection.execute(insert.on_conflict_do_nothing())
         else:
             done = await self._connection.execute(update(CIRCUITS).where(*same).values(columns))
-        if done.rowcount != 1:
-            return None
-        return CLOSED if after.is_blank else replace(after, version=version)
+        return done.rowcount == 1
 
 
 def _names(key: CircuitKey) -> dict[str, str]:
@@ -105,7 +130,7 @@ def _names(key: CircuitKey) -> dict[str, str]:
     }
 
 
-def _columns(circuit: Circuit, version: int) -> dict[str, Any]:
+def _columns(circuit: Circuit) -> dict[str, Any]:
     return {
         "state": str(circuit.state),
         "failures": circuit.failures,
@@ -114,7 +139,7 @@ def _columns(circuit: Circuit, version: int) -> dict[str, Any]:
         "successes": circuit.successes,
         "leases": json.dumps([(lease.owner, lease.taken_at) for lease in circuit.leases]),
         "reason": storable(circuit.reason),
-        "version": version,
+        "version": circuit.version,
     }
 
 

@@ -54,7 +54,7 @@ class Circuits:
         """All of a settlement's changes in one transaction, in order."""
 
         async def write(transaction: Transaction) -> Written:
-            rows = CircuitRows(transaction)
+            rows = transaction.part(CircuitRows)
             circuits = {
                 key: await rows.advance(key, events, now=now, config=config)
                 for key, events in _by_key(changes).items()
@@ -101,7 +101,7 @@ class Circuits:
         local one began from (`base`; 0: there was no row); elsewhere the row wins."""
 
         async def write(transaction: Transaction) -> Written:
-            rows = CircuitRows(transaction)
+            rows = transaction.part(CircuitRows)
             circuits = {
                 key: await rows.settle(key, circuit, base=base.get(key, 0))
                 for key, circuit in local.items()

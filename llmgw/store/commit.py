@@ -35,6 +35,7 @@ async def _commit_together(database: Database, group: Sequence[Job]) -> None:
                 transaction = Transaction(connection)
                 for job in group:
                     await job.run(transaction)
+                await transaction.flush()
             break
         except StoreError as error:
             if error.fault is not StoreFault.CONFLICT or attempt == TRIES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Protocol, TypeVar, cast
 
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -11,6 +12,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from llmgw.store.inserts import insert_rows
 from llmgw.store.rows import Row
 from llmgw.store.schema import LEDGER
+
+
+class Part(Protocol):
+    """What one transaction remembers of a table, over all of its operations."""
+
+    def __init__(self, transaction: Transaction) -> None: ...
+
+    async def flush(self) -> None:
+        """Write what was decided on; the commit comes next."""
+
+
+P = TypeVar("P", bound=Part)
 
 
 class Transaction:
@@ -21,11 +34,17 @@ class Transaction:
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
         self._version: int | None = None
+        self._parts: dict[type[Part], Part] = {}
 
     @property
     def version(self) -> int:
         """Of what this transaction has changed; 0: nothing that routes."""
         return self._version or 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else can change what routes; SQLite has one writer from the start."""
+        return self._version is not None or self.connection.dialect.name == "sqlite"
 
     async def next_version(self) -> int:
         """A number that no row has had before; the same one for the whole transaction.
@@ -38,7 +57,16 @@ class Transaction:
             self._version = int(result.scalar_one())
         return self._version
 
+    def part(self, kind: type[P]) -> P:
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
+        return cast(P, self._parts[kind])
+
     async def insert(self, rows: Iterable[Row]) -> None:
         """In their order; neighbours of one kind in one go."""
         for kind, same in groupby(rows, key=lambda row: row.kind):
             await insert_rows(self.connection, kind, [row.values for row in same])
+
+    async def flush(self) -> None:
+        for part in self._parts.values():
+            await part.flush()

@@ -13,7 +13,7 @@ from llmgw.store.store import open_store
 
 KEY = CircuitKey(PoolName("blue"), AssignmentId("blue/a"), "llama", RouteClass.SSE)
 CONFIG = CircuitsConfig(failure_threshold=1_000_000)
-AT_ONCE = 100
+AT_ONCE = 20
 
 
 async def main(url: str, state_dir: str, instance: str, count: int) -> None:
