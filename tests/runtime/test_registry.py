@@ -66,6 +66,28 @@ class TestFleet:
         assert kept.states["a"].discovery.names == ("llama",)
         assert kept.states["a"].gpus == (Gpu("0"),)
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param(lambda one: one.health_event(A, REFUSED), id="a health check"),
+            pytest.param(lambda one: one.discovery_event(A, Listed(("qwen",), NOW)), id="a list"),
+            pytest.param(lambda one: one.discovery_event(A, ListingFailed("no")), id="a failure"),
+            pytest.param(lambda one: one.set_load(A, LOADED), id="load"),
+            pytest.param(lambda one: one.set_gpus(A, (Gpu("1"),)), id="gpus"),
+            pytest.param(lambda one: one.reload(config(B)), id="a reload"),
+        ],
+    )
+    def test_no_single_change_shows_in_a_reading_that_was_kept(self, registry, change):
+        registry.discovery_event(A, LLAMA)
+        registry.set_gpus(A, (Gpu("0"),))
+        kept = registry.fleet()
+        before = {name: replace(state) for name, state in kept.states.items()}
+
+        change(registry)
+
+        assert registry.fleet() is not kept
+        assert dict(kept.states) == before
+
     def test_a_reader_cannot_change_it(self, registry):
         with pytest.raises(TypeError):
             registry.fleet().states["a"] = None
