@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from llmgw.core.pins import PinKind as PinKind
 from llmgw.core.types import AssignmentId, PoolName
 from llmgw.store.identity import digest
 from llmgw.store.reader import Reader
@@ -17,11 +17,6 @@ from llmgw.store.transaction import Transaction
 from llmgw.store.writer import Writer
 
 PINNED_FOR = 86400.0
-
-
-class PinKind(StrEnum):
-    RESPONSE = "response"
-    FILE = "file"
 
 
 class Pins:

@@ -43,7 +43,7 @@ class Writer:
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: list[asyncio.Future[None]] = []
         self._closing = False
-        self._ended: asyncio.Event | None = None  # of the `run` that is at work
+        self._at_work = asyncio.Lock()  # `close` helps where `run` was cancelled
         self._refused = 0
         self._overflowed = 0
 
@@ -94,25 +94,20 @@ class Writer:
         await future
 
     async def run(self) -> None:
-        self._ended = asyncio.Event()
-        try:
+        async with self._at_work:
             await self._outage.look_for_leftovers()
-            while not (self._closing and self._is_empty):
-                await self._wake.wait()
-                self._wake.clear()
-                await self._step()
-        finally:
-            self._ended.set()
-            self._ended = None
+        while not (self._closing and self._is_empty):
+            await self._wake.wait()
+            self._wake.clear()
+            await self._step()
 
     async def close(self) -> None:
         """Write what waits; nothing may be handed over after. Works with `run` ended or not."""
         self._closing = True
         self._rows_are_due()
-        if self._ended is not None:
-            await self._ended.wait()
-        while not self._is_empty:  # nobody runs it, or whoever did was cancelled
+        while not self._is_empty:
             await self._step()
+        self._wake.set()
         if self._timer is not None:
             self._timer.cancel()
         await self._outage.close()
@@ -134,13 +129,14 @@ class Writer:
 
     async def _step(self) -> None:
         """One group, one batch; what is left is for the next step."""
-        if self._outage.error is not None and not self._closing:
-            self._outage.wake_later(self._wake)
-            await self._outage.try_to_end()
-        if self._jobs:
-            await self._write_group()
-        if self._due:
-            await self._write_batch()
+        async with self._at_work:
+            if self._outage.error is not None and not self._closing:
+                self._outage.wake_later(self._wake)
+                await self._outage.try_to_end()
+            if self._jobs:
+                await self._write_group()
+            if self._due:
+                await self._write_batch()
         if self._jobs or self._due:
             self._wake.set()
 
@@ -162,9 +158,9 @@ class Writer:
             await self._write([rows_job(rows, future)])
             for _ in rows:  # only now: a cancelled write leaves them where they were
                 self._rows.popleft()
-        self._due = bool(self._rows)
-        if not self._due:
+        if not self._rows and not self._jobs:
             self._flushed()
+        self._due = bool(self._rows or self._flushes)
 
     async def _write(self, group: list[Job]) -> None:
         """Settles every job of the group."""
@@ -180,8 +176,6 @@ class Writer:
         await self._outage.settle([job for job in group if not job.is_settled], error)
 
     def _flushed(self) -> None:
-        if self._jobs:
-            return
         waiting, self._flushes = self._flushes, []
         for future in waiting:
             if not future.done():
