@@ -8,6 +8,9 @@ SYSTEM_PYTHON ?= /usr/bin/python3
 # A folder of wheels made by `make wheels`: with it nothing is fetched.
 WHEELS ?=
 
+# What an earlier build left: setuptools would pack modules that are no longer in the tree.
+STALE = build/lib build/bdist.*
+
 LIBDIR = $(DESTDIR)$(PREFIX)/lib/llmgw
 PIP = $(LIBDIR)/bin/python -m pip --disable-pip-version-check -q
 UNITS = llmgw.service llmgw.socket
@@ -27,6 +30,7 @@ install-program:
 	apt-get install python3-venv"; exit 1; }
 	$(SYSTEM_PYTHON) -m venv $(LIBDIR)
 ifeq ($(WHEELS),)
+	rm -rf $(STALE)
 	$(PIP) install --upgrade -c constraints.txt .
 else
 	$(PIP) install --upgrade --no-index --find-links $(WHEELS) llmgw
@@ -54,7 +58,7 @@ uninstall: ## take program and units away again; the configuration stays
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
 
 wheels: ## the program and all it needs as wheels in build/wheels, for an install without a network
-	rm -rf build/wheels
+	rm -rf build/wheels $(STALE)
 	$(SYSTEM_PYTHON) -m venv build/venv
 	build/venv/bin/pip --disable-pip-version-check -q wheel -c constraints.txt -w build/wheels .
 
