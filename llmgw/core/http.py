@@ -30,6 +30,14 @@ class ResponseHead:
         return next((value for key, value in self.headers if key == name), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An upstream's answer to a websocket handshake that it does not accept."""
+
+    head: ResponseHead
+    body: bytes  # as much of it as is classified
+
+
 class Sink(Protocol):
     """Where an exchange pushes its body once it has been spliced; called from the event loop."""
 

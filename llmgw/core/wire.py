@@ -100,7 +100,7 @@ def build_call(
     """The same for a body that was parsed already."""
     model = _model_of(document, body)
     if not model:
-        model = _default(models)
+        model = default_model(models)
         body = with_model(body, model, present="model" in document)
     named = _first_lines(headers)
     responses = route.dialect is Dialect.RESPONSES
@@ -137,7 +137,7 @@ def _call_of_form(
     route: Route, target: str, headers: Headers, body: bytes, models: ModelsConfig, request_id: str
 ) -> Call:
     form = forms.parse_form(headers, body)
-    model = form.model or _default(models)
+    model = form.model or default_model(models)
     named = _first_lines(headers)
     return Call(
         route=route,
@@ -236,7 +236,7 @@ def _members(body: bytes) -> Iterator[tuple[str, int]]:
             yield json.loads(token[1]), token.end()
 
 
-def _default(models: ModelsConfig) -> str:
+def default_model(models: ModelsConfig) -> str:
     if models.default is None:
         raise InvalidRequest(
             "no model given, and no default is configured",

@@ -89,3 +89,18 @@ class Supervisor:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("task failed", exc_info=error, extra={"task": task.get_name()})
+
+
+async def race(*work: Coroutine[Any, Any, None]) -> None:
+    """Run these side by side until one has ended, then end the others. All have ended when this
+    returns; what one of them raised is raised."""
+    tasks = [asyncio.create_task(one) for one in work]  # noqa: TID251 - the one place that may
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for one in ended:
+        if isinstance(one, Exception):
+            raise one

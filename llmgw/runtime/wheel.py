@@ -25,7 +25,7 @@ class Wheel:
     def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.period = period
         self.now = clock()
-        self._clock = clock
+        self.clock = clock
         self._members: set[Ticking] = set()
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Wheel:
 
     def turn(self) -> None:
         """One tick."""
-        self.now = self._clock()
+        self.now = self.clock()
         for member in tuple(self._members):
             member.tick(self.now)
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import ssl
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import cast
 
 from aiohttp.base_protocol import BaseProtocol
@@ -15,7 +14,7 @@ from aiohttp.http import WebSocketWriter
 from llmgw.core.config import Upstream
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.frames import CloseCode, Closed, Message, Opcode, close_payload, control_frame
-from llmgw.core.http import ResponseHead
+from llmgw.core.http import Rejection
 from llmgw.core.pulse import Beat, Pulse
 from llmgw.core.types import Headers
 from llmgw.upstream.address import connect
@@ -24,14 +23,6 @@ from llmgw.upstream.inbox import Inbox, build_reader
 
 WRITE_BUFFER = 256 * 1024
 CLOSE_WITHIN = 2.0  # an upstream may say why it closes, too
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """The upstream answered, and not by 101."""
-
-    head: ResponseHead
-    body: bytes
 
 
 class Sockets:

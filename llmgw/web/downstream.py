@@ -12,7 +12,7 @@ from aiohttp import HttpVersion11, web
 
 from llmgw.core.types import Headers
 from llmgw.web.access import Ending
-from llmgw.web.head import CHUNKED, CLOSE, KEEP, date_line, header_lines, status_line
+from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, header_lines, status_line
 from llmgw.web.protocol import Connection
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -118,6 +118,13 @@ class HttpDownstream:
         self._begin(status, keep)
         self._chunked = self._speaks_1_1
         self._connection.write(head)
+
+    def switch(self, headers: Headers) -> None:
+        """Answer 101: what follows on the connection is no HTTP, and the connection its last."""
+        lines = (status_line(101), header_lines(headers), self.own, date_line(), UPGRADE)
+        self._begin(101, keep=False)
+        self._ended = True
+        self._connection.write(b"".join((*lines, b"\r\n")))
 
     def write(self, data: bytes) -> None:
         if self._ended or self._head_only or not data:

@@ -24,6 +24,7 @@ OWN = frozenset(
 
 CLOSE = b"connection: close\r\n"
 KEEP = b"connection: keep-alive\r\n"  # for HTTP/1.0, where it is not the default
+UPGRADE = b"connection: upgrade\r\n"
 CHUNKED = b"transfer-encoding: chunked\r\n"
 
 _STATUS_LINES = {

@@ -177,6 +177,10 @@ class Connection(web.RequestHandler):
 
     # --- reading
 
+    @property
+    def is_reading(self) -> bool:
+        return not (self._reading_paused or self._buffer_paused)
+
     def data_received(self, data: bytes) -> None:
         waits = self._waiter is not None
         super().data_received(data)
@@ -225,6 +229,9 @@ class Connection(web.RequestHandler):
     def pause_reading(self) -> None:
         """Not yet for a body that came ahead of its turn: an end of the connection behind it
         arrives only as long as there is room before it."""
+        if self._upgraded:  # frames are no body
+            super().pause_reading()
+            return
         turn = self.turn
         ahead = sum(body.total_bytes for _, body in self._messages)
         if turn is None or not turn.content.is_eof() or ahead > READ_AHEAD_BYTES:

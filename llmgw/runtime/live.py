@@ -1,0 +1,179 @@
+"""One client's responses websocket: turns one after another, each a request of its own."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from llmgw.core.errors import AuthenticationFailed, GatewayError, InvalidRequest
+from llmgw.core.frames import CloseCode, Closed, Message
+from llmgw.core.policy import Principal, admit
+from llmgw.core.transcript import Transcript
+from llmgw.core.turn_answers import frame_of_error, warm_up_frames
+from llmgw.core.turns import TURNS, Turn, parse_turn
+from llmgw.core.types import Headers
+from llmgw.observe import logs
+from llmgw.observe.metrics import (
+    OPEN_WEBSOCKETS,
+    REQUEST_DURATION,
+    REQUESTS,
+    child,
+    status_label,
+)
+from llmgw.runtime.bridge import FrameDownstream
+from llmgw.runtime.gateway import Gateway
+from llmgw.runtime.sockets import ClientSocket, Sockets
+from llmgw.runtime.support import WebsocketSupport
+from llmgw.runtime.turns import Line, TurnAttempts
+from llmgw.runtime.watchman import Draining, Watchman
+from llmgw.runtime.way import Way
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who opened the websocket, and with which lines: each turn is sent with them."""
+
+    token: str | None
+    headers: Headers
+    target: str
+
+
+class LiveSession:
+    """Serves one websocket until either side ends it."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        client: ClientSocket,
+        visitor: Visitor,
+        *,
+        sockets: Sockets,
+        support: WebsocketSupport,
+        draining: Draining,
+    ) -> None:
+        self._gateway = gateway
+        self._client = client
+        self._visitor = visitor
+        self._sockets = sockets
+        self._support = support
+        self._transcript = Transcript(gateway.config.websocket.transcript_bytes)
+        self._line: Line | None = None
+        self._watchman = Watchman(gateway, client, visitor.token, draining)
+
+    async def run(self) -> None:
+        """Until the websocket has ended. When this is cancelled the client has left."""
+        OPEN_WEBSOCKETS.inc()
+        self._gateway.wheel.add(self)
+        try:
+            while await self._serve_next():
+                pass
+        finally:
+            self._gateway.wheel.discard(self)
+            OPEN_WEBSOCKETS.dec()
+            if self._line is not None:
+                self._line.socket.close()
+
+    def tick(self, now: float) -> None:
+        self._watchman.tick(now)
+        if self._line is not None:
+            self._line.socket.beat(now)
+
+    async def _serve_next(self) -> bool:
+        with self._watchman.idle():
+            message = await self._client.receive()
+        match message:
+            case Closed():
+                return False
+            case Message(is_text=False):
+                self._client.close(CloseCode.UNSUPPORTED_DATA, "frames are text")
+            case Message(data):
+                await self._answer(data)
+        return True
+
+    async def _answer(self, frame: bytes) -> None:
+        request_id = self._gateway.new_request_id()
+        try:
+            principal = self._watchman.authenticate()
+            turn = self._parse(frame, request_id)
+            if turn is not None and turn.is_warm_up:
+                admit(principal, turn.call)
+                self._warm_up(turn)
+            elif turn is not None:
+                admit(principal, turn.call)
+                await self._serve(turn, principal)
+        except GatewayError as error:
+            self._client.write(frame_of_error(error))
+            if isinstance(error, AuthenticationFailed):
+                self._client.close(CloseCode.POLICY_VIOLATION, error.message)
+
+    def _parse(self, frame: bytes, request_id: str) -> Turn | None:
+        return parse_turn(
+            frame,
+            target=self._visitor.target,
+            headers=self._visitor.headers,
+            models=self._gateway.config.models,
+            request_id=request_id,
+        )
+
+    def _warm_up(self, turn: Turn) -> None:
+        """Nothing is asked of an upstream: what it would be warmed up for is not known yet."""
+        response_id = f"resp_{secrets.token_hex(16)}"
+        self._transcript.add(response_id, parent=turn.previous, input=turn.input)
+        if response_id not in self._transcript:
+            raise InvalidRequest("the input is too large to be kept", status=413)
+        created = int(time.time())
+        for frame in warm_up_frames(response_id, turn.call.model, created=created):
+            self._client.write(frame)
+
+    async def _serve(self, turn: Turn, principal: Principal) -> None:
+        config = self._gateway.config
+        pin = None if self._line is None else self._line.assignment
+        out = FrameDownstream(
+            self._client,
+            pinned=pin is not None,
+            transcript_bytes=config.websocket.transcript_bytes,
+        )
+        attempts = TurnAttempts(
+            turn,
+            line=self._line,
+            transcript=self._transcript,
+            out=out,
+            sockets=self._sockets,
+            support=self._support,
+        )
+        way = Way(attempts, pin=pin, websocket=not config.websocket.bridge, commits_early=False)
+        began = self._gateway.wheel.clock()
+        try:
+            await self._gateway.serve(turn.call, principal, out, way)
+        except GatewayError as error:
+            out.fail(frame_of_error(error), error.status)
+        finally:
+            self._line = attempts.line
+            self._count(turn, principal, out, self._gateway.wheel.clock() - began)
+        if attempts.was_bridged and out.spoken.response_id is not None:
+            self._transcript.add(
+                out.spoken.response_id,
+                parent=turn.previous,
+                input=turn.input,
+                output=out.spoken.output,
+            )
+
+    def _count(
+        self, turn: Turn, principal: Principal, out: FrameDownstream, seconds: float
+    ) -> None:
+        """A turn is a request, here as in the rows."""
+        label = self._gateway.label(principal.pool, turn.call.model)
+        child(REQUESTS, label, status_label(out.status)).inc()
+        REQUEST_DURATION.observe(seconds)
+        logs.access(
+            method="GET",
+            route=TURNS.path,
+            status=out.status,
+            bytes=out.bytes_sent,
+            seconds=round(seconds, 6),
+            request_id=turn.call.request_id,
+            ending="whole" if out.status else "left",
+            key=principal.name,
+            model=label,
+        )
