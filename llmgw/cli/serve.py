@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         places = find_places(os.environ)
         launch = prepare_launch(_source(arguments, places.state), places, os.environ)
+        from llmgw.daemon.compose import run as run_gateway  # after most refusals: it is heavy
+
+        run_gateway(launch)
     except StartRefused as refused:
         for line in refused.lines:
             print(f"llmgw serve: {line}", file=sys.stderr)
         return 1
-    from llmgw.daemon.compose import run as run_gateway  # after what can be refused: it is heavy
-
-    run_gateway(launch)
     return 0
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import parse_qs, quote
 
 from llmgw.core import document
 from llmgw.core.errors import Conflict, NotFound
+from llmgw.core.routes import Route
 from llmgw.core.sse import EventCutter
-from llmgw.core.types import AssignmentId, Dialect, RouteClass
+from llmgw.core.types import AssignmentId, Dialect, Headers, RouteClass
 from llmgw.core.wire import Call
 
 LOOK_AT_BYTES = 64 * 1024  # of a stream's start, where the response says its id
@@ -51,6 +53,24 @@ def made_by(call: Call) -> PinKind | None:
         return PinKind.FILE
     is_response = call.route.dialect is Dialect.RESPONSES and not call.is_compact
     return PinKind.RESPONSE if is_response and call.model else None
+
+
+def call_of_resource(
+    route: Route, id: str, *, query: str, headers: Headers, body: bytes, request_id: str
+) -> Call:
+    """A request for one of the routes that name no model; `id` is "" where a file is made."""
+    is_file = route.lane is RouteClass.FILE
+    return Call(
+        route=route,
+        model="",
+        stream=route.streams and "true" in parse_qs(query.removeprefix("?")).get("stream", ()),
+        body=body,
+        target=route.path.replace("{id}", quote(id, safe="")) + query,
+        headers=headers,
+        request_id=request_id,
+        previous_response_id=None if is_file or not id else id,
+        file_ids=(id,) if is_file and id else (),
+    )
 
 
 def choose_pin(assignments: Sequence[AssignmentId | None]) -> AssignmentId | None:

@@ -75,6 +75,14 @@ class KeyRing:
         """Where there is neither an [auth] section nor a keys file: anybody, whatever is sent."""
         return cls({}, is_open=True)
 
+    def find(self, wanted: str) -> Principal | None:
+        """By a key's name or id, or by the key itself: for operators, not for clients."""
+        own = self.keys.get(sha256(wanted.encode("utf-8", "surrogateescape")).hexdigest())
+        if own is not None:
+            return own.principal
+        found = (one.principal for one in self.keys.values())
+        return next((one for one in found if wanted in (one.name, one.key)), None)
+
     def authenticate(self, token: str | None, *, now: float) -> Principal:
         """`now` is unix time. Raises `AuthenticationFailed`.
 

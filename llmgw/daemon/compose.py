@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import time
 
 import uvloop
 
 from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin
-from llmgw.daemon.control import ControlServer, Json
+from llmgw.daemon.control import ControlServer
 from llmgw.daemon.front import Front
 from llmgw.daemon.heartbeat import Heartbeat
 from llmgw.daemon.house import House
 from llmgw.daemon.memory import settle_heap, tune_allocator
+from llmgw.daemon.operations import Operations
 from llmgw.daemon.process import Process
+from llmgw.daemon.records import Records
 from llmgw.daemon.reloading import Reloading
 from llmgw.daemon.source import tell_loaded
-from llmgw.daemon.start import Launch
+from llmgw.daemon.start import Launch, StartRefused
 from llmgw.daemon.successor import own_command
 from llmgw.daemon.tally import Tally
 from llmgw.observe.metrics import EVENT_LOOP_LAG
 from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
-from llmgw.web.health import health_document
+from llmgw.store.errors import StoreError
+from llmgw.store.store import open_store
 from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
@@ -34,7 +38,7 @@ log = logging.getLogger("llmgw")
 
 
 def run(launch: Launch) -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop. Raises `StartRefused`."""
     tune_allocator()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(launch))
@@ -45,7 +49,7 @@ async def serve(launch: Launch) -> None:
     log.info("starting gateway", extra={"version": __version__, "pid": os.getpid()})
     tell_loaded(launch.loaded, launch.source)
     supervisor = Supervisor()
-    house = House(launch.loaded, supervisor)
+    house = await _house(launch, supervisor)
     front = _front(house)
     bulletin = Bulletin(launch.places)
     bulletin.loaded(launch.loaded)
@@ -68,9 +72,24 @@ async def serve(launch: Launch) -> None:
         control.close()
 
 
+async def _house(launch: Launch, supervisor: Supervisor) -> House:
+    """Raises `StartRefused` where the database can't be used."""
+    instance = secrets.token_hex(6)
+    try:
+        store = await open_store(
+            launch.loaded.database_url, state_dir=launch.places.state, instance=instance
+        )
+    except StoreError as error:
+        raise StartRefused((str(error),)) from error
+    records = Records(store, supervisor, fresh=not launch.inheritance.is_upgrade)
+    house = House(launch.loaded, supervisor, records, instance=instance)
+    await house.prepare()
+    return house
+
+
 async def _control(launch: Launch, house: House) -> ControlServer:
     """Without it the gateway serves all the same: only its commands miss it."""
-    control = ControlServer(launch.places.control, {"status": lambda _: _status(house)})
+    control = ControlServer(launch.places.control, Operations(house).by_name())
     try:
         await control.start()
     except OSError as error:  # above all a path longer than 107 bytes (unix(7))
@@ -91,10 +110,3 @@ def _heartbeat(launch: Launch) -> Heartbeat:
         ping_every=launch.watchdog,
         clock=time.monotonic,
     )
-
-
-def _status(house: House) -> Json:
-    gateway = house.gateway
-    state = "draining" if gateway.draining else "ready" if gateway.ready else "starting"
-    document = health_document(gateway, now=time.monotonic(), details=True)
-    return {**document, "pid": os.getpid(), "state": state}

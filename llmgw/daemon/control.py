@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +20,15 @@ MAX_LINE = 64 * 1024
 ANSWER_WITHIN = 5.0
 
 Json = Mapping[str, object]
-Operation = Callable[[Json], Json]
+Operation = Callable[[Json], Awaitable[Json]]
 
 
 class ControlFailed(Exception):
     """The gateway can't be asked, or it refused."""
+
+
+class OperationRefused(Exception):
+    """What was asked for can't be done; the text is for whoever asked."""
 
 
 class ControlServer:
@@ -55,14 +59,15 @@ class ControlServer:
         try:
             async with asyncio.timeout(ANSWER_WITHIN):
                 line = await reader.readline()
-                writer.write(json.dumps(self._result(line)).encode() + b"\n")
+                answer = await self._result(line)
+                writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         except (TimeoutError, ConnectionError, ValueError):
             return  # a caller that is silent, gone, or writes without end
         finally:
             writer.close()
 
-    def _result(self, line: bytes) -> Json:
+    async def _result(self, line: bytes) -> Json:
         try:
             asked = json.loads(line)
         except ValueError:
@@ -71,7 +76,10 @@ class ControlServer:
         operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None:
             return {"error": f"no such operation; there are: {', '.join(self._operations)}"}
-        return operation(asked)
+        try:
+            return await operation(asked)
+        except OperationRefused as refused:
+            return {"error": str(refused)}
 
 
 def ask(path: Path, operation: str, **arguments: object) -> dict[str, object]:

@@ -11,6 +11,7 @@ from llmgw.config_file import Loaded
 from llmgw.core.config import Config
 from llmgw.core.policy import KeyRing
 from llmgw.daemon.keyfile import Keys
+from llmgw.daemon.records import Records
 from llmgw.observe import logs
 from llmgw.observe.metrics import CONFIG_LOADED
 from llmgw.runtime.discoverer import DiscoveryLoop
@@ -28,27 +29,34 @@ from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
 from llmgw.web.ports import ConfigStatus
 
-NO_DATABASE = "off"
-
 
 class LiveGateway(Gateway):
     """The gateway with what only the process knows of it."""
 
     ready = False
     draining = False
-    database_state = NO_DATABASE
     config_status: ConfigStatus
 
-    def __init__(self, config: Config, keyring: KeyRing, **parts: Any) -> None:
-        super().__init__(config, keyring, **parts)
+    def __init__(
+        self, config: Config, keyring: KeyRing, *, records: Records, **parts: Any
+    ) -> None:
+        super().__init__(config, keyring, stores=records.stores, **parts)
         self.config_status = ConfigStatus(time.time(), "")
+        self._records = records
+
+    @property
+    def database_state(self) -> str:
+        return self._records.state
 
 
 class House:
     """All live parts of one gateway. Made inside the running loop."""
 
-    def __init__(self, loaded: Loaded, supervisor: Supervisor) -> None:
+    def __init__(
+        self, loaded: Loaded, supervisor: Supervisor, records: Records, *, instance: str
+    ) -> None:
         config = loaded.config
+        self.records = records
         self._supervisor = supervisor
         self._client = WatchClient()
         self._pools = Pools()
@@ -70,6 +78,8 @@ class House:
             self._keys.ring,
             registry=self._registry,
             upstreams=self._pools,
+            records=records,
+            instance=instance,
             watch=NodeWatch(self._registry, self._monitor, self._discoverer),
         )
         self._show(loaded)
@@ -84,12 +94,19 @@ class House:
         digest = self.gateway.config_status.digest
         return f"serving {len(config.upstreams)} upstreams, configuration {digest}"
 
+    async def prepare(self) -> None:
+        """Know the circuits and drains of the database before the first request."""
+        await self.gateway.shared.look()
+
     def start(self) -> None:
         self._monitor.start()
         self._discoverer.start()
         self._scraper.start()
         self._supervisor.loop("streams", self.gateway.wheel.run)
         self._supervisor.loop("keys file", self._keys.run)
+        self._supervisor.loop("circuits", self.gateway.shared.follow)
+        self._supervisor.loop("long requests", self.gateway.settler.watch)
+        self.records.start()
 
     async def listed(self) -> None:
         await self._discoverer.first_round()
@@ -116,7 +133,8 @@ class House:
         self.gateway.draining = True
 
     async def stop(self) -> None:
-        """Connections to upstreams are the last to go."""
+        """What is not written yet is; connections to upstreams are the last to go."""
+        await self.records.stop()
         self._pools.close()
         await self._client.close()
 
@@ -125,4 +143,5 @@ class House:
 
     def _show(self, loaded: Loaded) -> None:
         self.gateway.config_status = ConfigStatus(time.time(), loaded.digest)
+        self.records.keep = loaded.config.database.keep
         CONFIG_LOADED.set_to_current_time()

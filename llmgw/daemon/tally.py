@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from llmgw.core.routes import BY_PATH
+from llmgw.core.routes import BY_PATH, ID_ROUTES
 from llmgw.observe import logs
 from llmgw.observe.metrics import REQUEST_DURATION, REQUESTS, child, model_label, status_label
 from llmgw.runtime.gateway import Gateway
 from llmgw.web.access import AccessRecord
+
+COUNTED = frozenset(BY_PATH) | {route.path for route in ID_ROUTES}
 
 
 class Tally:
@@ -28,7 +30,7 @@ class Tally:
             key=record.key,
             model=label if record.model else None,
         )
-        if record.route in BY_PATH:
+        if record.route in COUNTED:
             child(REQUESTS, label, status_label(record.status)).inc()
             REQUEST_DURATION.observe(record.seconds)
 

@@ -17,6 +17,7 @@ from llmgw.core.types import Headers
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.core.wire import Call
 from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.pins import Keeper
 from llmgw.runtime.ports import Downstream, Exchange, Upstreams
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.wheel import Wheel
@@ -77,6 +78,7 @@ class Errand:
     downstream: Downstream
     model_label: str
     early: EarlyCommit | None = None  # streaming calls only
+    keeper: Keeper | None = None  # of calls that make something at an upstream
     started: float = 0.0  # monotonic
     explain: bool = False  # the client may see how many attempts it took
     attempts: int = 0

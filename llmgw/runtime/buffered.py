@@ -10,7 +10,7 @@ from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failures import MAX_CLASSIFIED_BYTES, error_answer, find_error
-from llmgw.core.types import Dialect
+from llmgw.core.routes import ModelIn, Route
 from llmgw.core.usage import usage_of_body
 from llmgw.observe.metrics import PASSTHROUGH, child
 from llmgw.runtime.answer import (
@@ -32,21 +32,28 @@ async def relay_buffered(errand: Errand, candidate: Candidate, exchange: Exchang
     body, whole = await read_up_to(exchange, errand.config.gateway.max_buffered_response_bytes)
     if not whole:
         return await _pass_through(errand, candidate, exchange, body)
-    refused = _judge(exchange, body, errand.call.route.dialect)
+    refused = _judge(exchange, body, errand.call.route)
     if refused is not None:
         return refused
     if errand.downstream.committed:
         raise UpstreamError(FaultKind.INVALID, "no event stream")
     errand.seen()
+    if errand.keeper is not None:
+        await errand.keeper.answered(candidate.assignment, body)
     head = exchange.head
     headers = answer_headers(head, candidate, errand, stream=False)
     errand.downstream.respond(head.status, headers, body)
     return Served(head.status, usage_of_body(body, errand.call.route.dialect))
 
 
-def _judge(exchange: Exchange, body: bytes, dialect: Dialect) -> Refused | None:
-    """An error object under 200 is a failure, and so is what is said to be JSON and is not."""
+def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
+    """An error object under 200 is a failure, and so is what is said to be JSON and is not.
+
+    What lives at the upstream is shown as it is: a client's file, a response that failed.
+    """
     head = exchange.head
+    if route.model_in is ModelIn.NONE:
+        return None
     if "json" not in (head.header("content-type") or ""):
         return None
     if len(body) > MAX_CLASSIFIED_BYTES:
@@ -59,7 +66,7 @@ def _judge(exchange: Exchange, body: bytes, dialect: Dialect) -> Refused | None:
     if error is None:
         return None
     fault = Fault.from_error(FaultKind.IN_BAND, error, status=head.status)
-    return Refused(fault, head.headers, error_answer(answer, dialect), error)
+    return Refused(fault, head.headers, error_answer(answer, route.dialect), error)
 
 
 def _expect_json_ends(body: bytes) -> None:
@@ -81,6 +88,8 @@ async def _pass_through(
     )
     child(PASSTHROUGH, errand.model_label, "buffer_limit").inc()
     errand.seen()
+    if errand.keeper is not None:
+        await errand.keeper.answered(candidate.assignment, read)
     errand.downstream.commit(head.status, answer_headers(head, candidate, errand, stream=False))
     try:
         await _pump(exchange, errand.downstream, read, stall=errand.config.streams.client_stall)

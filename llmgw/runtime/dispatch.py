@@ -23,6 +23,8 @@ from llmgw.core.settle import Scope
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.observe.metrics import CLIENT_WRITE_FAILURES, RETRY_BUDGET_EXHAUSTED, child
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
+from llmgw.runtime.capacity import Capacity, Leave
+from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.splice import ClientStalled
 from llmgw.runtime.way import HTTP, Way
@@ -52,7 +54,9 @@ class Context:
     settler: Settler
     watch: Watch
     budget: RetryBudget
+    capacity: Capacity
     scope: Scope
+    client: Client = ANYBODY
 
 
 class Dispatch:
@@ -72,6 +76,8 @@ class Dispatch:
 
     async def run(self) -> bool:
         """False: no candidate could be dispatched, and nothing was answered."""
+        context = self._context
+        context.settler.begin(context.scope, started=self._started, client=context.client)
         try:
             return await self._walk()
         except asyncio.CancelledError:
@@ -83,34 +89,47 @@ class Dispatch:
             return True
         finally:
             self._errand.seen()
-            if self._failover.log:
-                self._settle()
+            self._settle()
 
     async def _walk(self) -> bool:
         while (candidate := self._failover.candidate) is not None:
-            owner = self._admit(candidate)
-            if owner is None and candidate.probe:
+            leave = self._enter(candidate)
+            if leave is None:
                 self._failover.skip()
                 continue
-            self._failover.dispatch(now=self._context.tools.wall(), owner=owner)
-            self._errand.attempts += 1
-            last = self._failover.is_last
-            result = await self._run_attempt(
-                self._context.tools, self._errand, candidate, last=last
-            )
-            if await self._is_over(candidate, result):
-                return True
+            try:
+                if await self._is_served_by(candidate):
+                    return True
+            finally:
+                leave()
         if not self._failures:
             return False
         self._answer_failure()
         return True
 
-    def _admit(self, candidate: Candidate) -> str | None:
+    def _enter(self, candidate: Candidate) -> Leave | None:
+        """None: as much runs there as is allowed."""
+        limit = self._errand.config.limits.max_in_flight
+        return self._context.capacity.take(candidate.assignment, limit)
+
+    async def _is_served_by(self, candidate: Candidate) -> bool:
+        """Try it, unless its probe slot is lost; False: go on with the next."""
+        owner = await self._admit(candidate)
+        if owner is None and candidate.probe:
+            self._failover.skip()
+            return False
+        self._failover.dispatch(now=self._context.tools.wall(), owner=owner)
+        self._errand.attempts += 1
+        last = self._failover.is_last
+        result = await self._run_attempt(self._context.tools, self._errand, candidate, last=last)
+        return await self._is_over(candidate, result)
+
+    async def _admit(self, candidate: Candidate) -> str | None:
         """The owner of the probe slot that was taken, for a candidate that needs one."""
         if not candidate.probe:
             return None
         owner = f"{self._context.tools.instance}:{self._errand.call.request_id}"
-        taken = self._context.settler.lease(self._context.scope, candidate, owner)
+        taken = await self._context.settler.lease(self._context.scope, candidate, owner)
         return owner if taken else None
 
     async def _is_over(self, candidate: Candidate, result: Result) -> bool:
@@ -160,8 +179,8 @@ class Dispatch:
         if isinstance(step, Handoff):
             if verdict.budgeted:
                 self._context.budget.spend(tools.clock())
-            self._context.settler.handoff(self._context.scope, step.attempt)
             self._log_handoff(candidate, result.fault, verdict)
+            await self._context.settler.handoff(self._context.scope, step.attempt)
             return False
         if step.ending is Ending.OVER_BUDGET:
             child(RETRY_BUDGET_EXHAUSTED, self._context.scope.pool).inc()
@@ -218,9 +237,14 @@ class Dispatch:
             )
 
     def _settle(self) -> None:
-        self._context.settler.settle(
-            self._context.scope,
+        context = self._context
+        if not self._failover.log:
+            context.settler.abandon(context.scope)
+            return
+        context.settler.settle(
+            context.scope,
             self._failover,
+            client=context.client,
             status=self._status,
             started=self._started,
             usage=self._usage,

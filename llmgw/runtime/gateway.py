@@ -6,6 +6,8 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 
 from llmgw.core.budget import RetryBudget
 from llmgw.core.catalog import Catalog
@@ -13,20 +15,25 @@ from llmgw.core.config import Config
 from llmgw.core.eligibility import Ask, Eligibility, Exclusion, nearest_model
 from llmgw.core.failover import Failover
 from llmgw.core.headers import own_headers
+from llmgw.core.pins import made_by, resources_of, unknown_resource
 from llmgw.core.policy import KeyRing, Principal
+from llmgw.core.routes import ModelIn
 from llmgw.core.settle import scope_of
-from llmgw.core.types import PoolName
+from llmgw.core.types import AssignmentId, PoolName
 from llmgw.core.wire import Call
 from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS, child, model_label
 from llmgw.runtime.answer import Errand, Tools
 from llmgw.runtime.board import Board
+from llmgw.runtime.capacity import Capacity
 from llmgw.runtime.dispatch import Context, Dispatch, Watch
 from llmgw.runtime.early import EarlyCommit
-from llmgw.runtime.ports import Downstream, Upstreams
+from llmgw.runtime.pins import Keeper, Pins
+from llmgw.runtime.ports import ANYBODY, Client, Downstream, Stores, Upstreams
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
-from llmgw.runtime.snapshot import build_snapshot
+from llmgw.runtime.shared import SharedBoard
+from llmgw.runtime.snapshot import Snapshot, build_snapshot
 from llmgw.runtime.way import HTTP, Way
 from llmgw.runtime.wheel import Wheel, period_for
 
@@ -49,18 +56,23 @@ class Gateway:
         registry: Registry,
         upstreams: Upstreams,
         watch: Watch,
+        stores: Stores,
+        instance: str,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.snapshot = build_snapshot(config)
         self.keyring = keyring
         self.registry = registry
-        self.instance = secrets.token_hex(6)
+        self.instance = instance
         self.board = Board(config.circuits, wall=wall)
+        self.shared = SharedBoard(self.board, stores.circuits, stores.drains)
+        self.pins = Pins(stores.pins, wall=wall)
+        self.capacity = Capacity(clock=clock)
         self.router = Router(registry, self.board, clock=clock, wall=wall)
         self.wheel = Wheel(period_for(config.streams), clock)
         self._watch = watch
-        self._settler = Settler(self.board, self.router, wall=wall)
+        self.settler = Settler(self.shared, self.router, stores.requests, wall=wall)
         self._tools = Tools(upstreams, registry, self.wheel, self.instance, clock, wall)
         self._budgets: dict[PoolName, RetryBudget] = {}
 
@@ -75,6 +87,7 @@ class Gateway:
         self.keyring = keyring
         self.board.config = config.circuits
         self.board.retain(id for members in self.snapshot.members.values() for id, _ in members)
+        self.shared.forget()
         self.wheel.period = period_for(config.streams)
 
     def new_request_id(self) -> str:
@@ -82,6 +95,25 @@ class Gateway:
 
     def catalog(self, pool: PoolName) -> Catalog:
         return self.router.catalog(self.snapshot, pool)
+
+    def ask_of(
+        self,
+        call: Call,
+        principal: Principal,
+        *,
+        pin: AssignmentId | None = None,
+        websocket: bool = False,
+    ) -> Ask:
+        """All of the call that eligibility depends on."""
+        return Ask(
+            pool=principal.pool,
+            model=None if call.route.model_in is ModelIn.NONE else call.model,
+            route=call.route.capability,
+            lane=call.lane,
+            ring=self.snapshot.rings.get(call.model),
+            pin=pin,
+            websocket=websocket,
+        )
 
     async def serve(
         self, call: Call, principal: Principal, downstream: Downstream, way: Way = HTTP
@@ -97,50 +129,93 @@ class Gateway:
         self, call: Call, principal: Principal, downstream: Downstream, way: Way
     ) -> None:
         snapshot = self.snapshot
-        ask = Ask(
-            pool=principal.pool,
-            model=call.model,
-            route=call.route.path,
-            lane=call.lane,
-            ring=snapshot.rings.get(call.model),
-            pin=way.pin,
-            websocket=way.websocket,
-        )
-        eligibility = self.router.eligible(snapshot, ask)
-        label = self.label(principal.pool, call.model)
-        self._count_exclusions(eligibility, label)
+        with self.capacity.of_key(principal):
+            pin = await self._pin(call, principal, way)
+            ask = self.ask_of(call, principal, pin=pin, websocket=way.websocket)
+            self._expect_somebody(snapshot, self.router.eligible(snapshot, ask))
+            leave = await self.capacity.enter(
+                snapshot.pools[principal.pool],
+                snapshot.config.limits,
+                partial(self._has_room, snapshot, ask),
+            )
+            try:
+                await self._dispatch(snapshot, ask, call, principal, downstream, way)
+            finally:
+                leave()
+
+    async def _pin(self, call: Call, principal: Principal, way: Way) -> AssignmentId | None:
+        """The only assignment that will do, by what the request refers to."""
+        resources = resources_of(call)
+        if way.pin is not None or not resources:
+            return way.pin
+        pin = await self.pins.choose(principal.pool, resources)
+        if pin is None and call.route.model_in is ModelIn.NONE:
+            raise unknown_resource(resources[0].kind)
+        return pin
+
+    def _expect_somebody(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
+        ask = eligibility.ask
+        self._count_exclusions(eligibility, self.label(ask.pool, ask.model or ""))
         if not eligibility.candidates:
             self._log_refusal(eligibility)
             raise self.router.refusal(snapshot, eligibility)
-        plan = self.router.plan(snapshot, eligibility, call, principal)
+
+    async def _dispatch(
+        self,
+        snapshot: Snapshot,
+        ask: Ask,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        way: Way,
+    ) -> None:
+        eligibility = self.router.eligible(snapshot, ask)  # anew: it may have waited in line
+        plan = self.router.plan(snapshot, self._with_room(eligibility), call, principal)
         budget = self._budgets.setdefault(principal.pool, RetryBudget())
         budget.request(self._tools.clock())
         context = Context(
             self._tools,
-            self._settler,
+            self.settler,
             self._watch,
             budget,
+            self.capacity,
             scope_of(call, pool=principal.pool, key=principal.key),
+            Client(principal.name, principal.labels) if principal.key else ANYBODY,
         )
-        errand = self._errand(call, principal, downstream, label, way)
-        failover = Failover(plan, may_move=way.pin is None)
+        errand = self._errand(call, principal, downstream, way)
+        failover = Failover(plan, may_move=ask.pin is None)
         if not await Dispatch(context, errand, failover, way).run():
             raise self.router.refusal(snapshot, eligibility)
+
+    def _has_room(self, snapshot: Snapshot, ask: Ask) -> bool:
+        """Also where nobody is eligible any more: there is nothing to wait for."""
+        eligibility = self.router.eligible(snapshot, ask)
+        return not eligibility.candidates or bool(self._with_room(eligibility).candidates)
+
+    def _with_room(self, eligibility: Eligibility) -> Eligibility:
+        limit = self.config.limits.max_in_flight
+        if limit is None:
+            return eligibility
+        found = eligibility.candidates
+        free = tuple(one for one in found if self.capacity.is_free(one.assignment, limit))
+        return eligibility if len(free) == len(found) else replace(eligibility, candidates=free)
 
     def label(self, pool: PoolName, model: str) -> str:
         """The `model` label of metrics: clients choose names, so only known ones count."""
         return model_label(model, self.catalog(pool).knows)
 
     def _errand(
-        self, call: Call, principal: Principal, downstream: Downstream, label: str, way: Way
+        self, call: Call, principal: Principal, downstream: Downstream, way: Way
     ) -> Errand:
         config = self.config
         started = self._tools.clock()
+        kind = made_by(call)
         errand = Errand(
             call,
             config,
             downstream,
-            label,
+            self.label(principal.pool, call.model),
+            keeper=None if kind is None else Keeper(self.pins, principal.pool, kind),
             started=started,
             explain=principal.explain or config.routing.explain,
         )

@@ -4,15 +4,25 @@ by the daemon; tests hand in fakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from llmgw.core.config import Upstream
+from llmgw.core.circuit import Circuit, CircuitKey
+from llmgw.core.config import CircuitsConfig, Upstream
 from llmgw.core.errors import UpstreamError
 from llmgw.core.http import ResponseHead as ResponseHead
 from llmgw.core.http import Sink as Sink
 from llmgw.core.http import UpstreamRequest as UpstreamRequest
-from llmgw.core.types import Headers
+from llmgw.core.pins import PinKind
+from llmgw.core.settle import Changes, Scope, Settlement
+from llmgw.core.types import AssignmentId, Headers, PoolName, UpstreamName
+from llmgw.store.circuits import View as View
+from llmgw.store.circuits import Written as Written
+from llmgw.store.errors import StoreError as StoreError
+from llmgw.store.requests import ANYBODY as ANYBODY
+from llmgw.store.requests import Client as Client
 
 
 class Exchange(Protocol):
@@ -105,3 +115,61 @@ class Downstream(Protocol):
 
     async def drained(self) -> None:
         """Wait until not `paused`."""
+
+
+class CircuitStore(Protocol):
+    """Circuits and demotions of all gateways. Every call but a look fails with `StoreError`
+    while the database is away; a change is made whether anybody waits for it or not.
+    """
+
+    def apply(
+        self, changes: Changes, *, now: float, config: CircuitsConfig
+    ) -> asyncio.Future[Written]: ...
+
+    async def lease(
+        self, key: CircuitKey, owner: str, *, now: float, config: CircuitsConfig
+    ) -> bool: ...
+
+    async def changed_since(self, cursor: int, *, now: float) -> View | None:
+        """None: nobody has changed anything."""
+
+    def merge(
+        self, local: Mapping[CircuitKey, Circuit], base: Mapping[CircuitKey, int]
+    ) -> asyncio.Future[Written]:
+        """Write what changed during an outage, where the row still has its `base` version."""
+
+
+class RequestStore(Protocol):
+    """Rows of requests and attempts; neither call waits or fails."""
+
+    def record(self, settlement: Settlement, client: Client = ANYBODY) -> None:
+        """The final row and its attempts."""
+
+    def record_open(self, scope: Scope, *, started: float, client: Client = ANYBODY) -> None:
+        """The request still runs: another gateway closes the row if this one dies."""
+
+
+class PinStore(Protocol):
+    def put(
+        self, pool: PoolName, kind: PinKind, id: str, assignment: AssignmentId, *, now: float
+    ) -> asyncio.Future[None]:
+        """Done when committed, or when on disk during an outage."""
+
+    def find(
+        self, pool: PoolName, kind: PinKind, id: str, *, now: float
+    ) -> asyncio.Future[AssignmentId | None]: ...
+
+
+class DrainStore(Protocol):
+    async def current(self, *, now: float) -> Mapping[UpstreamName, float]:
+        """Until when each node gets no new work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What outlives a request, and a gateway."""
+
+    circuits: CircuitStore
+    requests: RequestStore
+    pins: PinStore
+    drains: DrainStore

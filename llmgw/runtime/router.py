@@ -16,7 +16,7 @@ from llmgw.core.errors import GatewayError
 from llmgw.core.fleet import UpstreamState
 from llmgw.core.plan import RoutePlan, build_plan
 from llmgw.core.policy import Principal
-from llmgw.core.types import AssignmentId, PoolName
+from llmgw.core.types import AssignmentId, PoolName, Strategy
 from llmgw.core.wire import Call
 from llmgw.runtime.board import Board
 from llmgw.runtime.registry import Registry
@@ -73,14 +73,23 @@ class Router:
         return found
 
     def plan(
-        self, snapshot: Snapshot, eligibility: Eligibility, call: Call, principal: Principal
+        self,
+        snapshot: Snapshot,
+        eligibility: Eligibility,
+        call: Call,
+        principal: Principal,
+        *,
+        only_look: bool = False,
     ) -> RoutePlan:
+        """With `only_look` the next request gets the same turn."""
         pool = snapshot.pools[principal.pool]
+        named = eligibility.ask.model is not None
         return build_plan(
             eligibility,
             size=snapshot.config.routing.plan_size,
-            strategy=pool.strategy,
-            turn=self._turn(pool.name, call.model),
+            strategy=pool.strategy if named else Strategy.ROUND_ROBIN,
+            # files that a later request names together should lie at one assignment
+            turn=self._turn(pool.name, call.model, only_look=only_look) if named else 0,
             affinity=self._affinity(call, principal, cached=pool.cache_affinity),
             demoted=self._board.demoted(pool.name, principal.key, call.model),
             load=self._load,
@@ -116,6 +125,7 @@ class Router:
             wall=self._wall(),
             overload_threshold=snapshot.config.gateway.request_overload_threshold,
             config=self._board.config,
+            draining=self._board.draining(),
         )
 
     def _states(
@@ -127,13 +137,15 @@ class Router:
         found = ((assignment, state(upstream)) for assignment, upstream in members)
         return tuple((assignment, one) for assignment, one in found if one is not None)
 
-    def _turn(self, pool: PoolName, model: str) -> int:
+    def _turn(self, pool: PoolName, model: str, *, only_look: bool) -> int:
         """Each model takes turns of its own: with shared ones, two models that are asked for by
         turns would stick to one node each. They begin staggered, for rare models are many.
         """
         if len(self._turns) >= MOST_KEPT:
             self._turns.clear()
         turn = self._turns.get((pool, model), len(self._turns)) + 1
+        if only_look:
+            return turn
         self._turns[pool, model] = turn
         return turn
 

@@ -1,8 +1,10 @@
-"""What a request changes is applied here and nowhere else: circuits, demotions, counters."""
+"""What a request changes is applied here and nowhere else: circuits, demotions, rows, counters."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from llmgw.core.circuit import CircuitKey
 from llmgw.core.eligibility import Candidate
@@ -10,27 +12,58 @@ from llmgw.core.failover import Attempt, Failover, Outcome
 from llmgw.core.settle import Scope, Settlement, handoff_changes, settlement
 from llmgw.core.usage import Usage
 from llmgw.observe.metrics import ATTEMPTS, HANDOFFS, TOKENS, child, status_label
-from llmgw.runtime.board import Board
+from llmgw.runtime.ports import ANYBODY, Client, RequestStore
 from llmgw.runtime.router import Router
+from llmgw.runtime.shared import SharedBoard
+
+HANDOFF_WITHIN = 0.05  # seconds that a client may wait for a failure to be in the database
+OPEN_AFTER = 5.0  # a request that takes longer has a row before it ends
+LOOK_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    scope: Scope
+    client: Client
+    started: float
 
 
 class Settler:
-    """Applies settlements; never awaited by what a leaving client cancels."""
+    """Applies settlements. Nothing is lost where a client leaves: what it waits for goes on."""
 
-    def __init__(self, board: Board, router: Router, *, wall: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        board: SharedBoard,
+        router: Router,
+        requests: RequestStore,
+        *,
+        wall: Callable[[], float],
+    ) -> None:
         self._board = board
         self._router = router
+        self._requests = requests
         self._wall = wall
+        self._young: dict[str, _Running] = {}  # without a row, in the order in which they began
 
-    def lease(self, scope: Scope, candidate: Candidate, owner: str) -> bool:
+    def begin(self, scope: Scope, *, started: float, client: Client = ANYBODY) -> None:
+        """From here on the request is one that has to be accounted for."""
+        self._young[scope.request_id] = _Running(scope, client, started)
+
+    def abandon(self, scope: Scope) -> None:
+        """Nobody was asked: there is nothing to account for."""
+        self._young.pop(scope.request_id, None)
+
+    async def lease(self, scope: Scope, candidate: Candidate, owner: str) -> bool:
         """Take the probe slot that a candidate needs; False: another request has it."""
-        return self._board.lease(_circuit_of(scope, candidate), owner)
+        return await self._board.lease(_circuit_of(scope, candidate), owner)
 
-    def handoff(self, scope: Scope, attempt: Attempt) -> None:
+    async def handoff(self, scope: Scope, attempt: Attempt) -> None:
         """Before the next candidate is dispatched: others must not run into the same failure."""
-        self._board.apply(handoff_changes(scope, attempt))
         reason = attempt.verdict.reason if attempt.verdict else "unknown"
         child(HANDOFFS, reason).inc()
+        written = self._board.apply(handoff_changes(scope, attempt))
+        if written is not None:
+            await asyncio.wait((written,), timeout=HANDOFF_WITHIN)  # cancelled, it goes on
 
     def settle(
         self,
@@ -41,8 +74,10 @@ class Settler:
         started: float,
         usage: Usage,
         model_label: str,
+        client: Client = ANYBODY,
     ) -> Settlement:
         """Once per request, on every way out. Times are unix seconds."""
+        self._young.pop(scope.request_id, None)
         done = settlement(
             scope,
             failover.log,
@@ -52,12 +87,27 @@ class Settler:
             usage=usage,
         )
         self._board.apply(done.changes)
+        self._requests.record(done, client)
         for attempt in failover.log:
             child(ATTEMPTS, model_label, _status_label(attempt)).inc()
             if attempt.outcome is Outcome.SUCCEEDED:
                 self._router.succeeded(attempt.candidate.assignment)
         _count_tokens(usage, model_label)
         return done
+
+    async def watch(self) -> None:
+        """A loop: what runs long gets a row that tells of it should this process die."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            self.open_rows()
+
+    def open_rows(self) -> None:
+        before = self._wall() - OPEN_AFTER
+        for request_id, one in tuple(self._young.items()):
+            if one.started > before:
+                return
+            del self._young[request_id]
+            self._requests.record_open(one.scope, started=one.started, client=one.client)
 
 
 def _circuit_of(scope: Scope, candidate: Candidate) -> CircuitKey:

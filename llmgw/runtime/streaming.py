@@ -60,6 +60,8 @@ class StreamRelay:
         errand, head = self._errand, self._exchange.head
         errand.seen()
         TIME_TO_FIRST_EVENT.observe(self._tools.clock() - errand.started)
+        if errand.keeper is not None:
+            errand.keeper.streaming(self._candidate.assignment, self._released)
         if not errand.downstream.committed:
             headers = answer_headers(head, self._candidate, errand, stream=True)
             errand.downstream.commit(head.status, headers)

@@ -15,6 +15,7 @@ from llmgw.web.inference import inference_pages
 from llmgw.web.metrics import answer_metrics
 from llmgw.web.models import model_page
 from llmgw.web.ports import Gateway
+from llmgw.web.resources import resource_pages
 from llmgw.web.table import Page
 
 ABOUT: Final = orjson.dumps({"name": "llmgw", "version": __version__})
@@ -26,7 +27,8 @@ def public_pages(
 ) -> tuple[Page, ...]:
     """All of `gateway.listen`; a page of `more` takes the place of ours with its path."""
     inference = inference_pages(gateway, upgrades)
-    return (*inference, model_page(gateway), *_status_pages(gateway), *more)
+    resources = resource_pages(gateway)
+    return (*inference, *resources, model_page(gateway), *_status_pages(gateway), *more)
 
 
 def metrics_pages(gateway: Gateway) -> tuple[Page, ...]:

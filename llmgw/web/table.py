@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,11 +16,15 @@ from llmgw.web.incoming import Handler
 MAX_GUESS_CHARS: Final = 200
 BASE: Final = "/v1"
 MESSAGES: Final = "/v1/messages"
+ID: Final = "{id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One path with its handlers by method; with `takes_tail` it also owns what lies below."""
+    """One path with its handlers by method; with `takes_tail` it also owns what lies below.
+
+    A path with `{id}` in it takes one segment there, which becomes the tail.
+    """
 
     path: str
     handlers: Mapping[str, Handler]
@@ -54,12 +59,18 @@ class Table:
     def __init__(self, pages: Iterable[Page]) -> None:
         self._pages = {page.path: page for page in pages}
         self._owners = tuple(page for page in self._pages.values() if page.takes_tail)
+        self._patterns = tuple(
+            (_pattern_of(page.path), page) for page in self._pages.values() if ID in page.path
+        )
 
     def find(self, path: str) -> Match | None:
         """`path` as the request line has it, without the query; a trailing slash is accepted."""
         page = self._pages.get(path) or self._pages.get(path.rstrip("/") or "/")
         if page is not None:
             return Match(page)
+        for pattern, one in self._patterns:
+            if found := pattern.fullmatch(path):
+                return Match(one, unquote(found[1]))
         for owner in self._owners:
             if path.startswith(f"{owner.path}/"):
                 return Match(owner, unquote(path[len(owner.path) + 1 :]))
@@ -82,6 +93,11 @@ class Table:
 
     def _usual(self) -> str:
         return next(iter(self._pages))
+
+
+def _pattern_of(path: str) -> re.Pattern[str]:
+    before, _, after = path.partition(ID)
+    return re.compile(f"{re.escape(before)}([^/]+){re.escape(after)}/?")
 
 
 def dialect_of(path: str) -> Dialect:

@@ -1,0 +1,97 @@
+"""Why a request would go where it would: the plan and every exclusion, without sending any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llmgw.core.eligibility import Candidate, Eligibility
+from llmgw.core.errors import GatewayError, InvalidRequest, NotFound
+from llmgw.core.policy import OPEN, KeyRing, Principal
+from llmgw.core.routes import BY_PATH, Route
+from llmgw.core.wire import Call
+from llmgw.runtime.gateway import Gateway
+
+DEFAULT_ROUTE = "/v1/chat/completions"
+
+Document = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`key` is a key's name, its id, or the key itself, which is never shown again."""
+
+    model: str
+    key: str | None = None
+    route: Route = BY_PATH[DEFAULT_ROUTE]
+    stream: bool = False
+
+
+def parse_question(asked: Document) -> Question:
+    """Raises `GatewayError`."""
+    model, key, path = asked.get("model"), asked.get("key"), asked.get("route")
+    if not isinstance(model, str) or not model:
+        raise InvalidRequest("a model must be named")
+    route = BY_PATH.get(path) if isinstance(path, str) else BY_PATH[DEFAULT_ROUTE]
+    if route is None:
+        raise NotFound(f"no such route; there are: {', '.join(BY_PATH)}")
+    stream = asked.get("stream") is True and route.streams
+    return Question(model, key if isinstance(key, str) else None, route, stream)
+
+
+def explain(gateway: Gateway, question: Question) -> Document:
+    """Raises `GatewayError` for a key that there is not."""
+    principal = _principal(gateway.keyring, question.key)
+    call = Call(question.route, question.model, question.stream, b"", "", (), "explained")
+    document: dict[str, object] = {
+        "model": question.model,
+        "route": question.route.path,
+        "route_class": call.lane,
+        "pool": principal.pool,
+        "key": principal.name,
+        "allowed": principal.models.allows(question.model),
+    }
+    ask = gateway.ask_of(call, principal)
+    eligibility = gateway.router.eligible(gateway.snapshot, ask)
+    snapshot, router = gateway.snapshot, gateway.router
+    plan = router.plan(snapshot, eligibility, call, principal, only_look=True).candidates
+    demoted = gateway.board.demoted(principal.pool, principal.key, question.model)
+    return document | {
+        "plan": [_candidate(one, is_demoted=one.assignment in demoted) for one in plan],
+        "beyond_plan": [one.assignment for one in eligibility.candidates if one not in plan],
+        "excluded": [
+            {"assignment": assignment, "reason": reason}
+            for assignment, reason in eligibility.reasons.items()
+        ],
+        "refusal": _refusal(gateway, eligibility),
+    }
+
+
+def _principal(keyring: KeyRing, key: str | None) -> Principal:
+    if keyring.is_open:
+        return OPEN
+    if key is None:
+        raise InvalidRequest("a key must be named: the gateway is not open")
+    found = keyring.find(key)
+    if found is None:
+        raise NotFound("there is no such key")
+    return found
+
+
+def _candidate(candidate: Candidate, *, is_demoted: bool) -> Document:
+    return {
+        "assignment": candidate.assignment,
+        "provenance": candidate.provenance,
+        "degraded": candidate.degraded,
+        "demoted": is_demoted,
+        "untried": candidate.untried,
+        "probe": candidate.probe,
+    }
+
+
+def _refusal(gateway: Gateway, eligibility: Eligibility) -> Document | None:
+    """What a client would be told, where nobody is left."""
+    if eligibility.candidates:
+        return None
+    error: GatewayError = gateway.router.refusal(gateway.snapshot, eligibility)
+    return {"status": error.status, "code": error.code, "message": error.message}
