@@ -99,6 +99,33 @@ CIRCUIT_TRANSITIONS = Counter(
     ["assignment", "to"],
 )
 
+ASSIGNMENT_REQUESTS = Counter(
+    "gateway_assignment_requests_total",
+    "Attempts on an assignment by outcome (succeeded, failed, cancelled, retryable_failed).",
+    ["assignment", "outcome"],
+)
+ASSIGNMENT_IN_FLIGHT = Gauge(
+    "gateway_assignment_in_flight_requests",
+    "Attempts that run on an assignment.",
+    ["assignment"],
+)
+ASSIGNMENT_FIRST_VISIBLE = Histogram(
+    "gateway_assignment_first_visible_event_seconds",
+    "From an attempt's start to the first visible event of its stream.",
+    ["assignment"],
+    buckets=REQUEST_BUCKETS,
+)
+CIRCUITS = Gauge(
+    "gateway_circuits",
+    "Circuits of an assignment that are not closed (open, half_open).",
+    ["assignment", "state"],
+)
+NODE_STATUS = Gauge(
+    "gateway_node_status",
+    "1 for the status that a node has (healthy, degraded, dead), else 0.",
+    ["node", "status"],
+)
+
 TIME_TO_HEADERS = Histogram(
     "gateway_time_to_headers_seconds",
     "From sending a request to an upstream to its response head.",
@@ -110,7 +137,14 @@ TIME_TO_FIRST_EVENT = Histogram(
     buckets=REQUEST_BUCKETS,
 )
 INTER_EVENT_GAP = Histogram(
-    "gateway_inter_event_gap_seconds", "Between two reads of a stream.", buckets=GAP_BUCKETS
+    "gateway_inter_event_gap_seconds",
+    "Mean time between two events of a stream, once for each stream.",
+    buckets=GAP_BUCKETS,
+)
+TIMEOUTS = Counter(
+    "gateway_timeouts_total",
+    "Waits that were given up, by what was waited for; no histogram counts them.",
+    ["kind"],
 )
 TOKENS = Counter(
     "gateway_tokens_total",
@@ -155,6 +189,7 @@ BUILD_INFO.labels(__version__).set(1)
 M = TypeVar("M", Counter, Gauge, Histogram)
 
 _children: dict[tuple[object, ...], object] = {}
+_refresh: Callable[[], None] | None = None
 
 
 def child(metric: M, *labels: str) -> M:
@@ -187,6 +222,18 @@ def model_label(model: str | None, known: Container[str] | Callable[[str], bool]
 
 def status_label(status: int) -> str:
     return _STATUS_LABELS.get(status) or str(status)
+
+
+def before_render(refresh: Callable[[], None]) -> None:
+    """Who sets the gauges that are counted only when they are read; the last caller wins."""
+    global _refresh
+    _refresh = refresh
+
+
+def refresh() -> None:
+    """Call it in the event loop, right before `render`."""
+    if _refresh is not None:
+        _refresh()
 
 
 def render() -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from llmgw.core.discovery import Listed, ListingFailed
-from llmgw.core.health import Answered, Failed
+from llmgw.core.health import Answered, Failed, Status
 from llmgw.runtime.gauges import FleetGauges
 from llmgw.runtime.registry import Registry
 from tests.builders import account, config, node
@@ -36,6 +36,14 @@ def by_status() -> list[float | None]:
     return [REGISTRY.get_sample_value(f"cluster_nodes_{name}") for name in names]
 
 
+def status_of(name: str) -> dict[str, float | None]:
+    labels = ({"node": name, "status": status} for status in Status)
+    found = {
+        one["status"]: REGISTRY.get_sample_value("gateway_node_status", one) for one in labels
+    }
+    return {status: value for status, value in found.items() if value is not None}
+
+
 def models_ok(name: str) -> float | None:
     return REGISTRY.get_sample_value("gateway_node_models_ok", {"node": name})
 
@@ -50,6 +58,14 @@ class TestStatus:
             registry.health_event(B, SICK)
 
         assert by_status() == [1, 1, 1]
+
+    def test_each_node_shows_its_own(self, registry):
+        for _ in range(3):
+            registry.health_event(B, SICK)
+
+        assert status_of("gauge-a") == {"healthy": 1, "degraded": 0, "dead": 0}
+        assert status_of("gauge-b") == {"healthy": 0, "degraded": 0, "dead": 1}
+        assert status_of("acct") == {}
 
     def test_a_streak_shows_and_runs_out(self, registry, clock):
         for _ in range(3):
@@ -99,6 +115,7 @@ class TestModels:
         assert models_ok("gauge-a") is None
         assert models_ok("gauge-b") == 0
         assert models_ok("gauge-d") == 0
+        assert (status_of("gauge-a"), len(status_of("gauge-d"))) == ({}, 3)
         assert by_status() == [2, 0, 0]
 
     @pytest.mark.usefixtures("gauges")

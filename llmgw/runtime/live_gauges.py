@@ -1,0 +1,74 @@
+"""Gauges that nobody counts while things change: they are set when somebody is about to read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import Gauge
+
+from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
+from llmgw.core.config import BaseUrl, Upstream
+from llmgw.observe.metrics import (
+    CIRCUITS,
+    OPEN_CONNECTIONS,
+    UPSTREAM_CONNECTIONS,
+    child,
+    forget,
+)
+from llmgw.upstream.pool import PoolStats
+
+Series = tuple[str, str]
+
+
+class LiveGauges:
+    """Reads circuits, connections to upstreams and those of clients."""
+
+    def __init__(
+        self,
+        *,
+        circuits: Callable[[], Mapping[CircuitKey, Circuit]],
+        pools: Callable[[], Mapping[BaseUrl, PoolStats]],
+        upstreams: Callable[[], Iterable[Upstream]],
+        clients: Callable[[], int],
+    ) -> None:
+        self._circuits = circuits
+        self._pools = pools
+        self._upstreams = upstreams
+        self._clients = clients
+        self._shown: dict[Gauge, set[Series]] = {CIRCUITS: set(), UPSTREAM_CONNECTIONS: set()}
+
+    def refresh(self) -> None:
+        OPEN_CONNECTIONS.set(self._clients())
+        self._show(CIRCUITS, _count_circuits(self._circuits()))
+        self._show(UPSTREAM_CONNECTIONS, _count_connections(self._pools(), self._upstreams()))
+
+    def _show(self, gauge: Gauge, values: Mapping[Series, int]) -> None:
+        for series, value in values.items():
+            child(gauge, *series).set(value)
+        for series in self._shown[gauge] - values.keys():
+            forget(gauge, *series)
+        self._shown[gauge] = set(values)
+
+
+def _count_circuits(circuits: Mapping[CircuitKey, Circuit]) -> Counter[Series]:
+    """Those of an assignment that has none open are no series."""
+    return Counter(
+        (key.assignment, circuit.state)
+        for key, circuit in circuits.items()
+        if circuit.state is not CircuitState.CLOSED
+    )
+
+
+def _count_connections(
+    pools: Mapping[BaseUrl, PoolStats], upstreams: Iterable[Upstream]
+) -> dict[Series, int]:
+    """Of upstreams at one host and port, the first one that is configured has them all."""
+    left = dict(pools)
+    found: dict[Series, int] = {}
+    for one in upstreams:
+        stats = left.pop(BaseUrl(one.url.scheme, one.url.host, one.url.port), None)
+        if stats is not None:
+            found[one.name, "busy"] = stats.open - stats.idle
+            found[one.name, "idle"] = stats.idle
+    return found
