@@ -13,6 +13,8 @@ from pathlib import Path
 
 import aiohttp
 
+from llmgw.runtime.tasks import Supervisor
+
 WITHIN = 15.0
 COMMAND = (sys.executable, "-m", "llmgw")
 
@@ -99,7 +101,13 @@ class GatewayProcess:
                 stderr=log,
                 pass_fds=pass_fds,
             )
-        await self.manager.hear("READY=1")
+        supervisor = Supervisor()
+        ready = supervisor.spawn("ready", self.manager.hear("READY=1"))
+        ended = supervisor.spawn("ended", self.process.wait())
+        await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
+        await supervisor.stop()
+        assert not ready.cancelled(), f"it ended before it was ready:\n{self._log.read_text()}"
+        ready.result()
 
     async def run(self, *words: str) -> tuple[int, str, str]:
         """Another command of the program, in the same surroundings."""
