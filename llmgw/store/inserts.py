@@ -6,7 +6,6 @@ the place of its open one, also where another gateway had closed that for lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, assert_never
 
@@ -24,10 +23,10 @@ Insert = sqlite.Insert | postgresql.Insert
 
 
 async def insert_rows(
-    connection: AsyncConnection, kind: RowKind, values: Sequence[tuple[Value, ...]]
+    connection: AsyncConnection, kind: RowKind, values: list[tuple[Value, ...]]
 ) -> None:
     statement = _compiled(kind, connection.dialect.name, connection.dialect.paramstyle)
-    await connection.exec_driver_sql(statement, list(values))
+    await connection.exec_driver_sql(statement, values)
 
 
 def insert_into(connection: AsyncConnection, table: Table) -> Insert:

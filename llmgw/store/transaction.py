@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Protocol, TypeVar, cast
 
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from llmgw.store.inserts import insert_rows
-from llmgw.store.rows import Row
+from llmgw.store.rows import Row, RowKind, Value
 from llmgw.store.schema import LEDGER
 
 
@@ -63,9 +62,13 @@ class Transaction:
         return cast(P, self._parts[kind])
 
     async def insert(self, rows: Iterable[Row]) -> None:
-        """In their order; neighbours of one kind in one go."""
-        for kind, same in groupby(rows, key=lambda row: row.kind):
-            await insert_rows(self.connection, kind, [row.values for row in same])
+        """All of one kind in one go, open requests before final ones."""
+        kinds: dict[RowKind, list[tuple[Value, ...]]] = {kind: [] for kind in RowKind}
+        for row in rows:
+            kinds[row.kind].append(row.values)
+        for kind, values in kinds.items():
+            if values:
+                await insert_rows(self.connection, kind, values)
 
     async def flush(self) -> None:
         for part in self._parts.values():
