@@ -30,6 +30,7 @@ from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
 from llmgw.store.errors import StoreError
 from llmgw.store.store import open_store
+from llmgw.web.live import LiveDoor
 from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
@@ -99,7 +100,9 @@ async def _control(launch: Launch, house: House) -> ControlServer:
 
 def _front(house: House) -> Front:
     gateway = house.gateway
-    public = Site(gateway, public_pages(gateway), on_complete=Tally(gateway))
+    live = LiveDoor(gateway, house.sockets, lambda: gateway.draining)
+    pages = public_pages(gateway, live.pages, upgrades=live.upgrades)
+    public = Site(gateway, pages, on_complete=Tally(gateway))
     return Front(WebServer(public), WebServer(Site(gateway, metrics_pages(gateway))))
 
 

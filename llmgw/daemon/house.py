@@ -27,6 +27,7 @@ from llmgw.upstream.listing import list_models
 from llmgw.upstream.pool import Pools
 from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
+from llmgw.upstream.websocket import Sockets
 from llmgw.web.ports import ConfigStatus
 
 
@@ -60,6 +61,7 @@ class House:
         self._supervisor = supervisor
         self._client = WatchClient()
         self._pools = Pools()
+        self.sockets = Sockets()
         self._registry = Registry(config)
         self._monitor = HealthMonitor(self._registry, supervisor, partial(probe, self._client))
         self._discoverer = DiscoveryLoop(
@@ -136,6 +138,7 @@ class House:
         """What is not written yet is; connections to upstreams are the last to go."""
         await self.records.stop()
         self._pools.close()
+        self.sockets.close()
         await self._client.close()
 
     def _use_keys(self, ring: KeyRing) -> None:

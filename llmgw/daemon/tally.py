@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from llmgw.core.realtime import REALTIME
 from llmgw.core.routes import BY_PATH, ID_ROUTES
+from llmgw.core.turns import TURNS
 from llmgw.observe import logs
 from llmgw.observe.metrics import REQUEST_DURATION, REQUESTS, child, model_label, status_label
 from llmgw.runtime.gateway import Gateway
 from llmgw.web.access import AccessRecord
 
-COUNTED = frozenset(BY_PATH) | {route.path for route in ID_ROUTES}
+COUNTED = frozenset(BY_PATH) | {route.path for route in ID_ROUTES} | {REALTIME.path}
+SWITCHED = (TURNS.path, 101)  # each turn on it counts itself
 
 
 class Tally:
@@ -30,7 +33,7 @@ class Tally:
             key=record.key,
             model=label if record.model else None,
         )
-        if record.route in COUNTED:
+        if record.route in COUNTED and (record.route, record.status) != SWITCHED:
             child(REQUESTS, label, status_label(record.status)).inc()
             REQUEST_DURATION.observe(record.seconds)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from llmgw.core.errors import AuthenticationFailed, GatewayError, InvalidRequest
 from llmgw.core.frames import CloseCode, Closed, Message
+from llmgw.core.pins import PinKind, Resource
 from llmgw.core.policy import Principal, admit
 from llmgw.core.transcript import Transcript
 from llmgw.core.turn_answers import frame_of_error, warm_up_frames
 from llmgw.core.turns import TURNS, Turn, parse_turn
-from llmgw.core.types import Headers
+from llmgw.core.types import AssignmentId, Headers, PoolName
 from llmgw.observe import logs
 from llmgw.observe.metrics import (
     OPEN_WEBSOCKETS,
@@ -22,10 +24,11 @@ from llmgw.observe.metrics import (
     status_label,
 )
 from llmgw.runtime.bridge import FrameDownstream
+from llmgw.runtime.direct import Line
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.sockets import ClientSocket, Sockets
 from llmgw.runtime.support import WebsocketSupport
-from llmgw.runtime.turns import Line, TurnAttempts
+from llmgw.runtime.turns import TurnAttempts
 from llmgw.runtime.watchman import Draining, Watchman
 from llmgw.runtime.way import Way
 
@@ -141,6 +144,7 @@ class LiveSession:
             out=out,
             sockets=self._sockets,
             support=self._support,
+            home=partial(self._home, principal.pool),
         )
         way = Way(attempts, pin=pin, websocket=not config.websocket.bridge, commits_early=False)
         began = self._gateway.wheel.clock()
@@ -158,6 +162,9 @@ class LiveSession:
                 input=turn.input,
                 output=out.spoken.output,
             )
+
+    async def _home(self, pool: PoolName, response_id: str) -> AssignmentId | None:
+        return await self._gateway.pins.find(pool, Resource(PinKind.RESPONSE, response_id))
 
     def _count(
         self, turn: Turn, principal: Principal, out: FrameDownstream, seconds: float
