@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tps", type=_rate, default=50.0, metavar="N", help="tokens a second; 0: no pause (50)"
     )
     parser.add_argument("--tokens", type=_count, default=40, metavar="N", help="per answer (40)")
+    parser.add_argument(
+        "--websocket", action="store_true", help="take websockets, as providers do"
+    )
     parser.add_argument("--max-model-len", type=_count, default=8192, metavar="N")
     parser.add_argument(
         "--fault",
@@ -52,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         tps=arguments.tps,
         tokens=arguments.tokens,
         max_model_len=arguments.max_model_len,
+        websocket=arguments.websocket,
         faults=arguments.fault,
     )
     try:

@@ -57,7 +57,7 @@ async def _answer(
     reply = Reply(
         api, ask, answers.text(state.settings.name, ask.tokens), state.new_id(_PREFIX[api]), now()
     )
-    if api is Api.RESPONSES and ask.store:
+    if api is Api.RESPONSES and ask.store and state.settings.stores:
         state.keep_response(build_body(reply))
     state.prompt_tokens += ask.prompt_tokens
     return await _Delivery(request, state, seen, reply, fault).run()
@@ -90,7 +90,7 @@ class _Delivery:
     async def _whole(self) -> web.StreamResponse:
         if self._fault is not None and self._fault.kind is FaultKind.IN_BAND:
             raise Refused(self._fault.status, answers.engine_died(self._fault.status))
-        async for _ in _paced(self._reply.words, self._state.settings):
+        async for _ in paced(self._reply.words, self._state.settings):
             self._count()
         body = orjson.dumps(build_body(self._reply))
         headers = {"Content-Type": "application/json"}
@@ -121,7 +121,7 @@ class _Delivery:
         if last == 0:
             await self._break(response)
             return False
-        async for event in _paced(script.tokens, self._state.settings):
+        async for event in paced(script.tokens, self._state.settings):
             await response.write(event)
             self._count()
             if self._seen.tokens == last:
@@ -146,7 +146,7 @@ class _Delivery:
         self._state.generation_tokens += 1
 
 
-async def _paced(items: Iterable[T], settings: Settings) -> AsyncIterator[T]:
+async def paced(items: Iterable[T], settings: Settings) -> AsyncIterator[T]:
     """Each item when its time has come: the first after `ttft`, then `tps` a second."""
     clock = asyncio.get_running_loop().time
     due = clock() + settings.ttft

@@ -39,9 +39,13 @@ class SimNode:
         tps: float = 0.0,
         tokens: int = 20,
         max_model_len: int = 8192,
+        websocket: bool = False,
+        stores: bool = True,
         faults: Iterable[Fault | str] = (),
     ) -> None:
-        settings = Settings(name, tuple(models), ttft, tps, tokens, max_model_len)
+        settings = Settings(
+            name, tuple(models), ttft, tps, tokens, max_model_len, websocket, stores
+        )
         self.state = SimState(settings)
         self._host = host
         self._port = port

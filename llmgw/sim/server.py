@@ -19,7 +19,9 @@ from llmgw.sim.form_routes import FORM_ROUTES, answer_form
 from llmgw.sim.inference import answer
 from llmgw.sim.side_routes import SIDE_ROUTES, answer_aside
 from llmgw.sim.state import VERSION, SimState, exposition, now
+from llmgw.sim.websocket import serve_realtime, serve_responses
 
+REALTIME: Final = "/v1/realtime"
 MAX_BODY: Final = 64 * 1024 * 1024
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -54,6 +56,7 @@ def build_app(state: SimState, controls: Controls) -> web.Application:
             web.get("/load", _load),
             *(web.post(api.value, _inference) for api in Api),
             web.get("/v1/responses", _upgrade),
+            web.get(REALTIME, _upgrade),
             web.get("/v1/responses/{id}", _response),
             web.post("/v1/responses/{id}/cancel", _response),
             *(web.post(path, _side_route) for path in SIDE_ROUTES),
@@ -118,6 +121,10 @@ async def _upgrade(request: web.Request) -> web.StreamResponse:
     """Where an engine has no websocket route its framework answers a handshake with 403."""
     if request.headers.get("upgrade", "").lower() != "websocket":
         raise web.HTTPMethodNotAllowed("GET", ["POST"])
+    state = request.app[STATE]
+    if state.settings.websocket:
+        serve = serve_realtime if request.path == REALTIME else serve_responses
+        return await serve(request, state)
     response = web.Response(status=403)
     response.force_close()
     return response

@@ -26,6 +26,8 @@ class Settings:
     tps: float = 0.0
     tokens: int = 20
     max_model_len: int = 8192
+    websocket: bool = False  # providers have it; engines answer the handshake with 403
+    stores: bool = True  # it keeps responses, so that a later request may continue on one
 
 
 @dataclass(slots=True)
