@@ -19,6 +19,10 @@ COMMANDS = {
     "sim": "run one simulated inference node",
     "reload": "make the running gateway read its configuration again",
     "upgrade": "start the new program on the sockets of the running gateway",
+    "key": "make, list, revoke and import clients' keys",
+    "explain": "where a request would go, and why the other assignments are out",
+    "drain": "give a node no new work",
+    "undrain": "let a drained node work again",
     "status": "what the running gateway sees of its nodes",
 }
 

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from llmgw.daemon.control import ControlFailed, ControlServer, ask
+from llmgw.daemon.control import ControlFailed, ControlServer, OperationRefused, ask
 
 
 @pytest.fixture
@@ -11,9 +11,15 @@ def path(tmp_path):
     return tmp_path / "control.sock"
 
 
+async def echo(asked):
+    if asked.get("x") == "no":
+        raise OperationRefused("not today")
+    return {"got": asked.get("x")}
+
+
 @pytest.fixture
 async def server(path):
-    server = ControlServer(path, {"status": lambda asked: {"got": asked.get("x")}})
+    server = ControlServer(path, {"status": echo})
     await server.start()
     yield server
     server.close()
@@ -37,6 +43,11 @@ async def send(path, data):
 
 async def test_an_operation_is_handed_its_arguments_and_answers(path, server):
     assert await ask_aside(path, "status", x=1) == {"got": 1}
+
+
+async def test_an_operation_that_refuses_says_why(path, server):
+    with pytest.raises(ControlFailed, match="not today"):
+        await ask_aside(path, "status", x="no")
 
 
 async def test_what_is_no_operation_is_refused_by_name(path, server):
@@ -71,7 +82,10 @@ async def test_the_path_goes_with_the_server(path, server):
 
 
 async def test_a_successor_takes_the_path_over_and_keeps_it(path, server):
-    successor = ControlServer(path, {"status": lambda _: {"who": "new"}})
+    async def tell(_):
+        return {"who": "new"}
+
+    successor = ControlServer(path, {"status": tell})
     await successor.start()
 
     server.close()

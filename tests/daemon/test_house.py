@@ -4,8 +4,10 @@ import pytest
 
 from llmgw.config_file import config_for_nodes
 from llmgw.daemon.house import House
+from llmgw.daemon.records import Records
 from llmgw.runtime.tasks import Supervisor
 from llmgw.sim.node import SimNode
+from llmgw.store.store import open_store
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -23,7 +25,10 @@ async def node():
 @pytest.fixture
 async def house(tmp_path, node):
     supervisor = Supervisor()
-    house = House(loaded(tmp_path, node.url), supervisor)
+    store = await open_store("sqlite://", state_dir=tmp_path, instance="gw1")
+    records = Records(store, supervisor)
+    house = House(loaded(tmp_path, node.url), supervisor, records, instance="gw1")
+    await house.prepare()
     house.start()
     async with asyncio.timeout(5):
         await house.listed()

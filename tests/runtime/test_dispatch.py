@@ -14,6 +14,7 @@ from llmgw.runtime.registry import Registry
 from tests.builders import POOL, account, call, config, node, principal, streaming
 from tests.fakes.downstream import FakeDownstream
 from tests.fakes.exchange import JSON, FakeExchange, FakeUpstreams
+from tests.fakes.stores import FakeDatabase
 
 ROLE = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'
 HI = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
@@ -64,17 +65,20 @@ class Scene:
             self.registry.discovery_event(one, Listed(("m",), 0.0))
         self.upstreams = FakeUpstreams(*script)
         self.watch = FakeWatch()
+        self.database = FakeDatabase()
         self.gateway = Gateway(
             self.config,
             None,
             registry=self.registry,
             upstreams=self.upstreams,
             watch=self.watch,
+            stores=self.database.stores,
+            instance="gw1",
         )
         self.client = FakeDownstream()
         self.settled: list[list[tuple[str, str | None]]] = []
-        self._settle = self.gateway._settler.settle
-        self.gateway._settler.settle = self._keep
+        self._settle = self.gateway.settler.settle
+        self.gateway.settler.settle = self._keep
 
     def _keep(self, scope, failover, **fields):
         done = self._settle(scope, failover, **fields)

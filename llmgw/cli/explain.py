@@ -1,0 +1,78 @@
+"""`llmgw explain`: where a request would go, and why the other assignments are out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+from llmgw.cli.table import table
+from llmgw.daemon.control import ControlFailed, ask
+from llmgw.daemon.places import find_running
+
+COLUMNS = ("", "assignment", "provenance", "notes")
+NOTES = ("degraded", "demoted", "untried", "probe")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="NAME", help="as a client names it")
+    parser.add_argument(
+        "--key", metavar="NAME|ID|-", help="whose request; - reads the key from standard input"
+    )
+    parser.add_argument("--route", metavar="PATH", help="default: /v1/chat/completions")
+    parser.add_argument("--stream", action="store_true", help="as an event stream")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit status 1 if no gateway answers, or if nobody could serve the request."""
+    key = sys.stdin.readline().strip() if arguments.key == "-" else arguments.key
+    given = {"key": key, "route": arguments.route}
+    asked = {name: value for name, value in given.items() if value is not None}
+    try:
+        found = ask(
+            find_running(os.environ).control,
+            "explain",
+            model=arguments.model,
+            stream=arguments.stream,
+            **asked,
+        )
+    except ControlFailed as error:
+        print(f"llmgw explain: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(found, indent=2) if arguments.json else "\n".join(_lines(found)))
+    return 0 if found.get("allowed") and found.get("plan") else 1
+
+
+def _lines(found: dict[str, object]) -> Iterator[str]:
+    yield (
+        f"{found.get('model')} on {found.get('route')} ({found.get('route_class')}), "
+        f"pool {found.get('pool')}, key {found.get('key')}"
+    )
+    if not found.get("allowed"):
+        yield "the key may not use this model"
+    plan = [_tried(place, one) for place, one in enumerate(_tables(found, "plan"), 1)]
+    beyond = found.get("beyond_plan")
+    names = beyond if isinstance(beyond, list) else []
+    rest = [("-", str(name), "", "eligible, beyond plan_size") for name in names]
+    out = [
+        ("x", str(one.get("assignment")), "", f"excluded: {one.get('reason')}")
+        for one in _tables(found, "excluded")
+    ]
+    if rows := [*plan, *rest, *out]:
+        yield from table([COLUMNS, *rows])
+    refusal = found.get("refusal")
+    if isinstance(refusal, dict):
+        yield f"refused: {refusal['status']} {refusal['code']}: {refusal['message']}"
+
+
+def _tried(place: int, one: dict[str, object]) -> tuple[str, ...]:
+    notes = ", ".join(note for note in NOTES if one.get(note))
+    return str(place), str(one.get("assignment")), str(one.get("provenance") or ""), notes
+
+
+def _tables(found: dict[str, object], name: str) -> list[dict[str, object]]:
+    rows = found.get(name)
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
