@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from heapq import nlargest
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from llmgw.core.types import AssignmentId, KeyId, PoolName
 
@@ -26,8 +25,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 MIX = 0xBF58476D1CE4E5B9
 
 
-@dataclass(frozen=True, slots=True)
-class Affinity:
+class Affinity(NamedTuple):
     """Points of what ties a request to earlier ones; None: nothing does."""
 
     session: int | None = None

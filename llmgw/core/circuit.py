@@ -150,7 +150,7 @@ def advance(
             after = _settled(before, owner)
         case _:
             assert_never(event)
-    unchanged = replace(after, version=before.version) == before
+    unchanged = after is before or replace(after, version=before.version) == before
     return before if unchanged else replace(after, version=before.version + 1)
 
 

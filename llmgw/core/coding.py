@@ -28,7 +28,9 @@ class Decoder(Protocol):
 
 def decoder_for(coding: str | None) -> Decoder | None:
     """None: the body is what it says. Raises `UnsupportedMedia`."""
-    name = (coding or "identity").strip().lower()
+    if coding is None:
+        return None
+    name = coding.strip().lower() or "identity"
     if name == "identity":
         return None
     make = _DECODERS.get(name)

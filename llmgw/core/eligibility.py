@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from math import ceil
+from typing import NamedTuple
 
 from llmgw.core.affinity import Ring
 from llmgw.core.catalog import Catalog
@@ -51,8 +52,7 @@ NOT_WORTH_RETRYING = frozenset({Exclusion.RING, Exclusion.MISSING, Exclusion.EMP
 ENDS_BY_ITSELF = frozenset({Exclusion.SKIPPED, Exclusion.CIRCUIT_OPEN})
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """All of a request that eligibility depends on."""
 
     pool: PoolName

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from llmgw.core.classify import Verdict
 from llmgw.core.eligibility import Candidate
@@ -27,8 +27,7 @@ class Ending(StrEnum):
     OVER_BUDGET = "over_budget"
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try on one assignment."""
 
     ordinal: int  # from 1
@@ -42,15 +41,13 @@ class Attempt:
     handed_on: bool = False  # its effects were applied before the handoff
 
 
-@dataclass(frozen=True, slots=True)
-class Handoff:
+class Handoff(NamedTuple):
     """Go on with `failover.candidate`; apply the attempt's changes first."""
 
     attempt: Attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     attempt: Attempt
     ending: Ending
 
@@ -96,7 +93,7 @@ class Failover:
         """The candidate is tried; only now is the failed one before it a retryable failure."""
         candidate = self._candidates[self._at]
         if self._log:
-            self._log[-1] = replace(self._log[-1], outcome=Outcome.RETRYABLE_FAILED)
+            self._log[-1] = self._log[-1]._replace(outcome=Outcome.RETRYABLE_FAILED)
         self._log.append(Attempt(len(self._log) + 1, candidate, owner, now))
         return self._log[-1]
 
@@ -112,8 +109,7 @@ class Failover:
         """The running attempt failed."""
         ending = self._ending(verdict, visible=visible, budget_ok=budget_ok)
         attempt = self._end(
-            replace(
-                self._log[-1],
+            self._log[-1]._replace(
                 ended=now,
                 outcome=Outcome.FAILED,
                 verdict=verdict,
@@ -128,13 +124,13 @@ class Failover:
 
     def succeed(self, *, now: float, status: int = 200) -> Attempt:
         return self._end(
-            replace(self._log[-1], ended=now, outcome=Outcome.SUCCEEDED, status=status)
+            self._log[-1]._replace(ended=now, outcome=Outcome.SUCCEEDED, status=status)
         )
 
     def cancel(self, *, now: float) -> None:
         """The client left: an attempt that still runs is cancelled, one that failed has failed."""
         if self._log and self._log[-1].outcome is None:
-            self._end(replace(self._log[-1], ended=now, outcome=Outcome.CANCELLED))
+            self._end(self._log[-1]._replace(ended=now, outcome=Outcome.CANCELLED))
 
     def _ending(self, verdict: Verdict, *, visible: bool, budget_ok: bool) -> Ending | None:
         if visible:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from llmgw.core.errors import UpstreamError
 from llmgw.core.types import Headers
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
+class UpstreamRequest(NamedTuple):
     """One HTTP request to an upstream; `target` stands behind the upstream's path prefix."""
 
     method: str
@@ -19,15 +18,17 @@ class UpstreamRequest:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseHead:
+class ResponseHead(NamedTuple):
     status: int
     headers: Headers
     length: int | None = None  # the declared body length in bytes; None: chunked or until EOF
 
     def header(self, name: str) -> str | None:
         """The first line of that (lower-case) name."""
-        return next((value for key, value in self.headers if key == name), None)
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import islice
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from llmgw.core.affinity import LOOK_AT, NOWHERE, Affinity, home_of
 from llmgw.core.eligibility import Ask, Candidate, Eligibility, Tier
@@ -22,8 +22,7 @@ from llmgw.core.types import AssignmentId, Strategy
 Keep = Callable[[Candidate], bool] | None  # None: all of them
 
 
-@dataclass(frozen=True, slots=True)
-class RoutePlan:
+class RoutePlan(NamedTuple):
     candidates: tuple[Candidate, ...]
 
 
@@ -41,6 +40,8 @@ def build_plan(
     """`turn` grows by one with every request of the same pool and model. Give `affinity` without
     its cache where the pool says `cache_affinity = false`. `demoted`: of this key and model, now.
     """
+    if strategy is Strategy.ROUND_ROBIN and affinity == NOWHERE and not demoted:
+        return RoutePlan(_in_turn(eligibility, turn, size))
     order = _Order(eligibility.ask, strategy, turn, affinity, load, last_success)
     chosen: list[Candidate] = []
     for tiers in eligibility.tiers:
@@ -49,6 +50,19 @@ def build_plan(
                 if tier.members and len(chosen) < size:
                     chosen += order.first(tier, size - len(chosen), keep)
     return RoutePlan(tuple(chosen))
+
+
+def _in_turn(eligibility: Eligibility, turn: int, size: int) -> tuple[Candidate, ...]:
+    """What the rest of this module comes to where nothing but the turn counts: the usual case."""
+    chosen: tuple[Candidate, ...] = ()
+    for tiers in eligibility.tiers:
+        for tier in tiers:
+            members = tier.members
+            if members and len(chosen) < size:
+                start = turn % len(members)
+                walk = members[start : start + size] + members[: min(start, size)]
+                chosen += walk[: size - len(chosen)]
+    return chosen
 
 
 def _passes(demoted: AbstractSet[AssignmentId]) -> tuple[Keep, ...]:

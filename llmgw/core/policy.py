@@ -16,6 +16,7 @@ from llmgw.core.wire import Call
 
 KEY_ID_LENGTH = 16
 TOKEN_HEADERS = ("x-api-key", "api-key")  # looked at after Authorization, in this order
+CARRIERS = frozenset(("authorization", *TOKEN_HEADERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,10 @@ def build_policy(patterns: Iterable[str]) -> ModelPolicy:
 
 def token_of(headers: Headers) -> str | None:
     """The token a client sends, by whichever of the three headers."""
-    named = {name: value for name, value in reversed(headers) if value}
+    named: dict[str, str] = {}
+    for name, value in headers:
+        if name in CARRIERS and value:
+            named.setdefault(name, value)
     scheme, _, token = named.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmgw.core.circuit import (
     CircuitEvent,
@@ -21,8 +22,7 @@ from llmgw.core.wire import Call
 CLIENT_LEFT = 499  # the status of a request that nobody waited for, as nginx has it
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Whose request it was."""
 
     request_id: str
@@ -34,8 +34,7 @@ class Scope:
     stream: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Demote:
+class Demote(NamedTuple):
     key: DemotionKey
     for_seconds: float | None  # None: a success ended it
 
@@ -46,14 +45,16 @@ class Changes:
     demotions: tuple[Demote, ...] = ()
 
     def __add__(self, more: Changes) -> Changes:
+        if self is NOTHING:
+            return more
         return Changes(self.circuits + more.circuits, self.demotions + more.demotions)
 
 
 NOTHING = Changes()
+ADMITTED_FREELY = Succeeded()
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
+class AttemptRow(NamedTuple):
     """Times are unix seconds."""
 
     request_id: str
@@ -66,8 +67,7 @@ class AttemptRow:
     ended: float
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRow:
+class RequestRow(NamedTuple):
     """Times are unix seconds; `retry_count` is the number of handoffs that were dispatched."""
 
     request_id: str
@@ -85,8 +85,7 @@ class RequestRow:
     usage: Usage = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     changes: Changes
     request: RequestRow
     attempts: tuple[AttemptRow, ...]
@@ -141,8 +140,9 @@ def settlement(
 def _changes_at_end(scope: Scope, attempt: Attempt, *, served: bool) -> Changes:
     verdict = attempt.verdict
     if attempt.outcome is Outcome.SUCCEEDED:
+        event = ADMITTED_FREELY if attempt.owner is None else Succeeded(attempt.owner)
         return Changes(
-            ((_circuit(scope, attempt), Succeeded(attempt.owner)),),
+            ((_circuit(scope, attempt), event),),
             (Demote(_demotion(scope, attempt), None),),
         )
     if verdict is None:  # the client left while it ran

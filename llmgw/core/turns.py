@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from llmgw.core import document
 from llmgw.core.classify import Fault
@@ -101,7 +101,7 @@ def parse_turn(
     )
     body = b'{"type":"response.create","response":' + call.body + b"}" if is_nested else call.body
     is_warm_up = False in (envelope.get("generate"), members.get("generate"))
-    return Turn(replace(call, body=body, stream=True), members, is_warm_up)
+    return Turn(call._replace(body=body, stream=True), members, is_warm_up)
 
 
 def session_headers(headers: Headers) -> Headers:
@@ -114,7 +114,7 @@ def bridged(turn: Turn, lead: Lead | None) -> Call:
     ours = ("content-type", "accept")
     kept = tuple(line for line in turn.call.headers if line[0] not in ours)
     headers = (*kept, ("content-type", "application/json"), ("accept", "text/event-stream"))
-    return replace(turn.call, body=turn.body(lead), headers=headers)
+    return turn.call._replace(body=turn.body(lead), headers=headers)
 
 
 # --- what an upstream's frame says

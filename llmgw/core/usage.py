@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmgw.core import document
 from llmgw.core.types import Dialect
@@ -20,8 +20,7 @@ _OBJECT = re.compile(rb'"usage"\s*:\s*(?=\{)')
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """None: the upstream did not tell. `tokens_cached` is a part of `tokens_in`."""
 
     tokens_in: int | None = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -35,8 +34,7 @@ CLOSING = b"}]"
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One inference request."""
 
     route: Route
@@ -157,6 +155,8 @@ def _first_lines(headers: Headers) -> dict[str, str]:
 
 
 def _session_of(named: dict[str, str]) -> str | None:
+    if named.keys().isdisjoint(SESSION_HEADERS):
+        return None
     return next((named[one] for one in SESSION_HEADERS if named.get(one)), None)
 
 

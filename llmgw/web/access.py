@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Ending(StrEnum):
@@ -13,8 +13,7 @@ class Ending(StrEnum):
     LEFT = "left"  # the client went away first
 
 
-@dataclass(frozen=True, slots=True)
-class AccessRecord:
+class AccessRecord(NamedTuple):
     """One request and its answer: ids, names of ours, counts and times, no byte of a client."""
 
     method: str

@@ -22,8 +22,10 @@ async def read_body(incoming: Incoming, *, limit: int) -> bytes:
     if declared is not None and declared > limit:
         raise _too_large(limit)
     _answer_expectation(incoming)
-    collector = _Collector(decoder, limit)
     content = incoming.request.content
+    if decoder is None and declared is not None and content.is_eof():
+        return content.read_nowait()  # it came with its head
+    collector = _Collector(decoder, limit)
     while not content.at_eof():
         await collector.add(await _next(incoming))
     return collector.whole()

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aiohttp import web
 
 from llmgw.core.types import Dialect, Headers
 from llmgw.web.downstream import HttpDownstream
+
+KNOWN_NAME = 64  # longer header names are not worth keeping
+
+
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
+_known = lru_cache(maxsize=512)(_lower)
 
 
 @dataclass(slots=True, eq=False)
@@ -29,8 +39,13 @@ class Incoming:
     def headers(self) -> Headers:
         """The request's header lines in order: lower-case names, latin-1 values."""
         return tuple(
-            (name.decode("latin-1").lower(), value.decode("latin-1"))
-            for name, value in self.request.raw_headers
+            [
+                (
+                    _known(name) if len(name) <= KNOWN_NAME else _lower(name),
+                    value.decode("latin-1"),
+                )
+                for name, value in self.request.raw_headers
+            ]
         )
 
     def header(self, name: str) -> str | None:

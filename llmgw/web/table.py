@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from llmgw.core.errors import MethodNotAllowed, NotFound
@@ -46,8 +46,7 @@ class Page:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     page: Page
     tail: str = ""
 
@@ -58,6 +57,7 @@ class Table:
 
     def __init__(self, pages: Iterable[Page]) -> None:
         self._pages = {page.path: page for page in pages}
+        self._exact = {path: Match(page) for path, page in self._pages.items()}
         self._owners = tuple(page for page in self._pages.values() if page.takes_tail)
         self._patterns = tuple(
             (_pattern_of(page.path), page) for page in self._pages.values() if ID in page.path
@@ -65,17 +65,16 @@ class Table:
 
     def find(self, path: str) -> Match | None:
         """`path` as the request line has it, without the query; a trailing slash is accepted."""
-        page = self._pages.get(path) or self._pages.get(path.rstrip("/") or "/")
-        if page is not None:
-            return Match(page)
+        match = self._exact.get(path) or self._exact.get(path.rstrip("/") or "/")
+        if match is not None:
+            return match
         for pattern, one in self._patterns:
             if found := pattern.fullmatch(path):
                 return Match(one, unquote(found[1]))
         for owner in self._owners:
             if path.startswith(f"{owner.path}/"):
                 return Match(owner, unquote(path[len(owner.path) + 1 :]))
-        page = self._pages.get(unquote(path).rstrip("/")) if "%" in path else None
-        return Match(page) if page else None
+        return self._exact.get(unquote(path).rstrip("/")) if "%" in path else None
 
     def missing(self, path: str) -> NotFound:
         """A 404 that names the URL that was probably meant, and nothing that the client wrote."""

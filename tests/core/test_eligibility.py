@@ -70,7 +70,7 @@ EXCLUDED = [
     ),
     pytest.param(
         on("a", websocket=False),
-        {"ask": replace(ASK, websocket=True)},
+        {"ask": ASK._replace(websocket=True)},
         Exclusion.CAPABILITY,
         id="without websocket",
     ),
@@ -114,11 +114,11 @@ def test_the_first_reason_in_order_counts(first):
 def test_a_ring_model_is_served_on_its_ring_and_no_other_there(ring, served):
     assignments = on("a", ring="r"), on("b"), on("c", account=True)
 
-    assert names(select(*assignments, ask=replace(ASK, ring=ring))) == served
+    assert names(select(*assignments, ask=ASK._replace(ring=ring))) == served
 
 
 def test_a_route_that_names_no_model_goes_wherever_something_serves():
-    ask = replace(ASK, model=None, pin="p/a")
+    ask = ASK._replace(model=None, pin="p/a")
 
     eligibility = select(on("a", ring="r", discovery=EMPTY), on("b"), ask=ask)
 
@@ -155,7 +155,7 @@ def test_candidates_say_how_they_are():
 
 def test_circuits_are_kept_by_lane():
     assert names(select(on("a"), circuits={"a": OPEN})) == []
-    sse = replace(ASK, lane=RouteClass.SSE)
+    sse = ASK._replace(lane=RouteClass.SSE)
     key = CircuitKey("p", "p/a", "m", RouteClass.HTTP)
     eligibility = select_eligible(
         sse,
@@ -190,7 +190,7 @@ def test_skipped_nodes_serve_when_nothing_else_is_left():
     ],
 )
 def test_a_hard_pin_is_never_left(pinned, served, reason):
-    eligibility = select(pinned, on("b"), ask=replace(ASK, pin="p/a"))
+    eligibility = select(pinned, on("b"), ask=ASK._replace(pin="p/a"))
 
     assert names(eligibility) == served
     assert eligibility.reasons["p/b"] is Exclusion.PINNED
@@ -301,7 +301,7 @@ def test_where_all_leases_were_lost_the_circuits_stood_in_the_way():
     ],
 )
 def test_a_pin_that_cannot_serve_has_an_error_of_its_own(pinned, headers):
-    error = refused(pinned, on("b"), ask=replace(ASK, pin="p/a"))
+    error = refused(pinned, on("b"), ask=ASK._replace(pin="p/a"))
 
     assert (error.status, error.code) == (503, "pinned_assignment_unavailable")
     assert dict(error.headers) == headers
@@ -333,7 +333,7 @@ def test_a_model_that_no_account_knows_is_not_found(assignments, configured, sta
 
 
 def test_a_lost_id_in_a_pool_of_accounts_is_not_about_a_model():
-    assert refused(ask=replace(ASK, model=None)).status == 503
+    assert refused(ask=ASK._replace(model=None)).status == 503
 
 
 @pytest.mark.parametrize(

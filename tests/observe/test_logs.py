@@ -1,3 +1,4 @@
+import asyncio
 import io
 import json
 import logging
@@ -260,6 +261,49 @@ def test_an_access_line_carries_its_fields(lines):
     (line,) = lines()
     assert (line["message"], line["logger"]) == ("request", "llmgw.access")
     assert (line["request_id"], line["status"], line["node"]) == ("r1", 200, "a")
+
+
+async def test_access_lines_are_written_together_after_a_moment(lines, monkeypatch):
+    monkeypatch.setattr(logs, "ACCESS_EVERY", 0.01)
+    for number in range(3):
+        logs.access(status=number)
+    assert lines() == []
+
+    await asyncio.sleep(0.05)
+
+    assert [line["status"] for line in lines()] == [0, 1, 2]
+
+
+async def test_many_access_lines_do_not_wait(lines):
+    for number in range(logs.ACCESS_AT_MOST):
+        logs.access(status=number)
+
+    assert len(lines()) == logs.ACCESS_AT_MOST
+
+
+async def test_other_lines_never_overtake_access_lines(lines):
+    logs.access(status=200)
+
+    logging.getLogger("llmgw").info("gateway stopped")
+
+    assert [line["message"] for line in lines()] == ["request", "gateway stopped"]
+
+
+async def test_access_lines_that_wait_are_written_when_the_log_is_set_up_anew(lines):
+    logs.access(status=200)
+
+    logs.setup(LogConfig(), io.StringIO())
+
+    assert [line["message"] for line in lines()] == ["request"]
+
+
+async def test_a_closed_pipe_costs_access_lines_and_nothing_else():
+    stream = io.StringIO()
+    logs.setup(LogConfig(), stream)
+    stream.close()
+
+    for number in range(logs.ACCESS_AT_MOST):
+        logs.access(status=number)
 
 
 @pytest.mark.parametrize(
