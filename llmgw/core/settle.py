@@ -89,6 +89,7 @@ class Settlement(NamedTuple):
     changes: Changes
     request: RequestRow
     attempts: tuple[AttemptRow, ...]
+    first_event: float | None = None  # seconds from the request to the stream's first visible one
 
 
 def scope_of(call: Call, *, pool: PoolName, key: KeyId | None) -> Scope:
@@ -122,6 +123,7 @@ def settlement(
     started: float,
     ended: float,
     usage: Usage = UNKNOWN,
+    first_event: float | None = None,
 ) -> Settlement:
     """What the handoffs have not applied yet, and the rows. Once for each request, also of one
     whose client has left; `log` is not empty.
@@ -134,6 +136,7 @@ def settlement(
         changes,
         _request_row(scope, log, status, started, ended, usage),
         tuple(_attempt_row(scope, attempt, ended) for attempt in log),
+        first_event,
     )
 
 

@@ -82,6 +82,7 @@ class Errand:
     started: float = 0.0  # monotonic
     explain: bool = False  # the client may see how many attempts it took
     attempts: int = 0
+    first_event: float | None = None  # seconds until a stream's first visible event
 
     @property
     def explanation(self) -> Headers:

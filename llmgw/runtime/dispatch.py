@@ -248,6 +248,7 @@ class Dispatch:
             status=self._status,
             started=self._started,
             usage=self._usage,
+            first_event=self._errand.first_event,
             model_label=self._errand.model_label,
         )
 

@@ -27,13 +27,14 @@ from llmgw.runtime.board import Board
 from llmgw.runtime.capacity import Capacity
 from llmgw.runtime.dispatch import Context, Dispatch, Watch
 from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.observed import Observed
 from llmgw.runtime.pins import Keeper, Pins
 from llmgw.runtime.ports import ANYBODY, Client, Downstream, Stores, Upstreams
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.shared import SharedBoard
-from llmgw.runtime.snapshot import Snapshot, build_snapshot
+from llmgw.runtime.snapshot import Snapshot, build_snapshot, seats_of
 from llmgw.runtime.way import HTTP, Way
 from llmgw.runtime.wheel import Wheel, period_for
 
@@ -72,7 +73,10 @@ class Gateway:
         self.router = Router(registry, self.board, clock=clock, wall=wall)
         self.wheel = Wheel(period_for(config.streams), clock)
         self._watch = watch
-        self.settler = Settler(self.shared, self.router, stores.requests, wall=wall)
+        self.observed = Observed(wall=wall)
+        self.settler = Settler(
+            self.shared, self.router, stores.requests, wall=wall, observe=self.observed.settled
+        )
         self._tools = Tools(upstreams, registry, self.wheel, self.instance, clock, wall)
         self._budgets: dict[PoolName, RetryBudget] = {}
 
@@ -88,6 +92,7 @@ class Gateway:
         self.board.config = config.circuits
         self.board.retain(id for members in self.snapshot.members.values() for id, _ in members)
         self.shared.forget()
+        self.observed.retain(seats_of(self.snapshot))
         self.wheel.period = period_for(config.streams)
 
     def new_request_id(self) -> str:

@@ -40,15 +40,13 @@ class Observed:
         request = done.request
         for attempt in done.attempts:
             self._seat(request.pool, attempt.assignment).attempted(request, attempt)
+        if done.first_event is not None:
+            self._seat(request.pool, done.attempts[-1].assignment).streamed_after(
+                request.ended, done.first_event
+            )
         lately = self._pools.setdefault(request.pool, _Lately())
         lately.requests.append((request, done.attempts))
         lately.counted.append(request)
-
-    def first_event(self, pool: PoolName, assignment: AssignmentId, seconds: float) -> None:
-        """A stream's first visible event went out that long after the client's request."""
-        self._seat(pool, assignment).ring.add(
-            self._wall(), Sample(first_events=1, first_event_seconds=seconds)
-        )
 
     def sightings(self, pools: Collection[PoolName]) -> Mapping[Seat, Sighting]:
         now = self._wall()
@@ -142,6 +140,10 @@ class _Seat:
             self._failed(request, attempt)
         if attempt.status in ABSENT:
             self.absent.add(request.route)
+
+    def streamed_after(self, now: float, seconds: float) -> None:
+        """A stream's first visible event went out that long after the client's request."""
+        self.ring.add(now, Sample(first_events=1, first_event_seconds=seconds))
 
     def sighting(self, now: float) -> Sighting:
         return Sighting(

@@ -28,6 +28,10 @@ class _Running:
     started: float
 
 
+def _ignore(_: Settlement) -> None:
+    """For a settler that nobody looks at."""
+
+
 class Settler:
     """Applies settlements. Nothing is lost where a client leaves: what it waits for goes on."""
 
@@ -38,11 +42,13 @@ class Settler:
         requests: RequestStore,
         *,
         wall: Callable[[], float],
+        observe: Callable[[Settlement], None] = _ignore,
     ) -> None:
         self._board = board
         self._router = router
         self._requests = requests
         self._wall = wall
+        self._observe = observe
         self._young: dict[str, _Running] = {}  # without a row, in the order in which they began
 
     def begin(self, scope: Scope, *, started: float, client: Client = ANYBODY) -> None:
@@ -75,6 +81,7 @@ class Settler:
         usage: Usage,
         model_label: str,
         client: Client = ANYBODY,
+        first_event: float | None = None,
     ) -> Settlement:
         """Once per request, on every way out. Times are unix seconds."""
         self._young.pop(scope.request_id, None)
@@ -85,9 +92,11 @@ class Settler:
             started=started,
             ended=self._wall(),
             usage=usage,
+            first_event=first_event,
         )
         self._board.apply(done.changes)
         self._requests.record(done, client)
+        self._observe(done)
         for attempt in failover.log:
             child(ATTEMPTS, model_label, _status_label(attempt)).inc()
             if attempt.outcome is Outcome.SUCCEEDED:

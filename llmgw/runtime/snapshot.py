@@ -37,3 +37,12 @@ def build_snapshot(config: Config) -> Snapshot:
         rings={one.name: one.ring for one in config.models.available},
         configured=tuple(dict.fromkeys(names)),
     )
+
+
+def seats_of(snapshot: Snapshot) -> frozenset[tuple[PoolName, AssignmentId]]:
+    """Every assignment with its pool: a name may hold a slash, so an id alone could be two."""
+    return frozenset(
+        (pool, assignment)
+        for pool, members in snapshot.members.items()
+        for assignment, _ in members
+    )

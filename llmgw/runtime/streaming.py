@@ -59,7 +59,8 @@ class StreamRelay:
         """From the first visible event to the end."""
         errand, head = self._errand, self._exchange.head
         errand.seen()
-        TIME_TO_FIRST_EVENT.observe(self._tools.clock() - errand.started)
+        errand.first_event = self._tools.clock() - errand.started
+        TIME_TO_FIRST_EVENT.observe(errand.first_event)
         if errand.keeper is not None:
             errand.keeper.streaming(self._candidate.assignment, self._released)
         if not errand.downstream.committed:
