@@ -71,7 +71,7 @@ def connect(url: str) -> Database:
             return _postgresql(parsed.set(drivername="postgresql+asyncpg"))
         if parsed.drivername in ("sqlite", "sqlite+aiosqlite"):
             return _sqlite(parsed.set(drivername="sqlite+aiosqlite"))
-    except _FOREIGN as error:
+    except (*_FOREIGN, ValueError) as error:
         raise store_error(error) from None  # its text may quote the URL, with the password
     raise StoreError(StoreFault.OTHER, "it is neither sqlite nor postgresql")
 

@@ -23,7 +23,8 @@ LOCK = 0x6C6C6D6777  # PostgreSQL's advisory locks are told apart by a number: "
 
 _TABLES = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
-    "postgresql": "SELECT 1 WHERE to_regclass('meta') IS NOT NULL",
+    # not to_regclass: it may remember from before the lock that there was no such table
+    "postgresql": "SELECT 1 FROM pg_class WHERE relname = 'meta' AND pg_table_is_visible(oid)",
 }
 _FOUND = "SELECT version_num, value FROM llmgw_revision, meta WHERE name = 'oldest_program'"
 

@@ -9,7 +9,7 @@ from llmgw.store.identity import storable
 from llmgw.store.rows import Row, RowKind, Value
 from llmgw.store.writer import Writer
 
-MAX_COUNT = 2**63 - 1  # what the columns hold; an upstream may say anything
+MAX_TOKENS = 2**40  # an upstream may say anything; sums must fit in 63 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +110,5 @@ def _attempt_values(row: AttemptRow) -> tuple[Value, ...]:
 
 
 def _count(tokens: int | None) -> int | None:
-    return None if tokens is None else min(tokens, MAX_COUNT)
+    """More than a request can have is no count."""
+    return tokens if tokens is not None and tokens <= MAX_TOKENS else None

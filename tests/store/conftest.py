@@ -1,13 +1,15 @@
 """The same tests on both databases."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from llmgw.store.store import Store, open_store
+from llmgw.store.store import Store, open_database, open_store
 from tests.fakes import postgres
 
 SQLITE = "sqlite"
@@ -19,6 +21,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database of this test's own."""
     if request.param == POSTGRESQL:
         return postgres.new_database()
+    (tmp_path / "llmgw.db").write_bytes(_migrated_file())
     return f"sqlite:///{tmp_path}/llmgw.db"
 
 
@@ -51,3 +54,16 @@ async def running(url: str, state_dir: Path, instance: str = "one") -> AsyncIter
 async def store(url: str, tmp_path: Path) -> AsyncIterator[Store]:
     async with running(url, tmp_path) as store:
         yield store
+
+
+@cache
+def _migrated_file() -> bytes:
+    """Migrated once: a test that begins with it saves the time."""
+
+    async def make(path: Path) -> None:
+        await (await open_database(f"sqlite:///{path}")).close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "llmgw.db"
+        asyncio.run(make(path))
+        return path.read_bytes()
