@@ -29,13 +29,13 @@ class FakeExchange:
         self.sink: Sink | None = None
         self._reads = list(reads)
         self._end = end
-        self._hangs = hangs
+        self.hangs = hangs
         self._failed: asyncio.Future[bytes] | None = None
 
     async def read(self) -> bytes:
         if self._reads:
             return self._reads.pop(0)
-        if self._hangs:
+        if self.hangs:
             self._failed = asyncio.get_running_loop().create_future()
             return await self._failed
         if self._end is not None:
@@ -47,7 +47,7 @@ class FakeExchange:
         for data in self._reads:
             sink.feed(data)
         self._reads.clear()
-        if not self._hangs:
+        if not self.hangs:
             sink.end(self._end)
 
     def push(self, data: bytes) -> None:
