@@ -13,6 +13,7 @@ from llmgw import __version__
 COMMANDS = {
     "serve": "run the gateway",
     "check": "check a configuration file and say all that is wrong with it",
+    "admin": "make what an operator signs in with",
     "config": "show or migrate a configuration file",
     "init": "write a configuration file for some nodes",
     "demo": "two simulated nodes, a gateway, and a failover to watch",

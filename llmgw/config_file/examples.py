@@ -13,6 +13,7 @@ NO_DEFAULT: Final[Mapping[str, Toml]] = {
 }
 
 _DIGEST: Final = "sha256:" + "0" * 64  # nobody knows a key of this digest
+_PASSWORD: Final = f"scrypt$16384$8$5${'A' * 22}==${'A' * 43}="  # nor a password of this hash
 
 TABLES: Final[tuple[tuple[str, Mapping[str, Toml]], ...]] = (
     (
@@ -32,7 +33,7 @@ TABLES: Final[tuple[tuple[str, Mapping[str, Toml]], ...]] = (
         "admin.users",
         {
             "name": "operator",
-            "password": "scrypt:16384:8:1:c2FsdA:aGFzaA",
+            "password": _PASSWORD,
             "token_digest": _DIGEST,
             "pools": ["cluster"],
         },

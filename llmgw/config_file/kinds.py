@@ -11,6 +11,7 @@ from typing import Final, TypeVar, cast
 from llmgw.config_file.addresses import LISTEN_FORM, format_listen, parse_listen
 from llmgw.config_file.faults import Unfit, nearest
 from llmgw.config_file.quantities import format_duration, format_size, parse_duration, parse_size
+from llmgw.core.admin_password import MalformedHash, parse_hash
 from llmgw.core.config import Listen
 from llmgw.core.types import Headers, Strategy
 
@@ -19,7 +20,6 @@ T = TypeVar("T")
 
 OFF: Final = "off"
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-_SCRYPT: Final = re.compile(r"\$?scrypt[$:][!-~]+", re.ASCII)
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, section 5.6.2
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SECRET_HEADERS: Final = frozenset(
@@ -120,9 +120,11 @@ def _parse_path(value: object) -> str:
 
 def _parse_password(value: object) -> str:
     """A hash; the value is never quoted, since somebody may have written the password."""
-    if not isinstance(value, str) or not _SCRYPT.fullmatch(value):
-        raise Unfit("must be a scrypt hash, not the password itself")
-    return value
+    try:
+        return str(parse_hash(value if isinstance(value, str) else ""))
+    except MalformedHash:
+        hint = "llmgw admin password makes one"
+        raise Unfit("must be a scrypt hash, not the password itself", hint) from None
 
 
 def _parse_strategy(value: object) -> Strategy:

@@ -61,3 +61,22 @@ def _line(run: Sequence[Point]) -> str:
 
 def _area(run: Sequence[Point]) -> str:
     return f"M{run[0][0]:g} {HEIGHT:g}L{_line(run)[1:]}L{run[-1][0]:g} {HEIGHT:g}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One span of a timeline, from its left edge."""
+
+    x: float
+    width: float
+
+
+def bars_of(spans: Sequence[tuple[float, float]], *, begin: float, end: float) -> list[Bar]:
+    """Spans of time as bars between two moments; one that took no time can still be seen."""
+    whole = max(end - begin, 1e-9)
+    found = []
+    for start, stop in spans:
+        width = min(WIDTH, max(MARGIN, (stop - start) / whole * WIDTH))
+        x = min(max(0.0, (start - begin) / whole * WIDTH), WIDTH - width)
+        found.append(Bar(round(x, 1), round(width, 1)))
+    return found

@@ -21,6 +21,7 @@ from llmgw.daemon.operations import Operations
 from llmgw.daemon.process import Process
 from llmgw.daemon.records import Records
 from llmgw.daemon.reloading import Reloading
+from llmgw.daemon.signing import signing_secret
 from llmgw.daemon.source import tell_loaded
 from llmgw.daemon.start import Launch, StartRefused
 from llmgw.daemon.successor import own_command
@@ -30,6 +31,7 @@ from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
 from llmgw.store.errors import StoreError
 from llmgw.store.store import open_store
+from llmgw.web.admin.pages import admin_pages
 from llmgw.web.live import LiveDoor
 from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
@@ -51,7 +53,7 @@ async def serve(launch: Launch) -> None:
     tell_loaded(launch.loaded, launch.source)
     supervisor = Supervisor()
     house = await _house(launch, supervisor)
-    front = _front(house)
+    front = _front(house, supervisor, signing_secret(launch.places.state))
     bulletin = Bulletin(launch.places)
     bulletin.loaded(launch.loaded)
     reloading = Reloading(launch.source, house, front, launch.notifier, bulletin)
@@ -98,10 +100,11 @@ async def _control(launch: Launch, house: House) -> ControlServer:
     return control
 
 
-def _front(house: House) -> Front:
+def _front(house: House, supervisor: Supervisor, secret: bytes) -> Front:
     gateway = house.gateway
     live = LiveDoor(gateway, house.sockets, lambda: gateway.draining)
-    pages = public_pages(gateway, live.pages, upgrades=live.upgrades)
+    admin = admin_pages(gateway, house.records.store.usage, supervisor.spawn, secret=secret)
+    pages = public_pages(gateway, (*live.pages, *admin), upgrades=live.upgrades)
     public = Site(gateway, pages, on_complete=Tally(gateway))
     return Front(WebServer(public), WebServer(Site(gateway, metrics_pages(gateway))))
 

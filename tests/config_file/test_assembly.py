@@ -2,7 +2,7 @@ import pytest
 
 from llmgw.config_file.assembly import SECTIONS
 from llmgw.core.config import Config, ModelConfig, Pool
-from tests.config_file.texts import DIGEST, NODE, config_of, faults_of
+from tests.config_file.texts import DIGEST, NODE, SCRYPT, config_of, faults_of
 
 USER = '[[admin.users]]\nname = "root"\n'
 
@@ -150,13 +150,13 @@ def test_operators():
     [
         pytest.param(USER, "admin.users[0]", "needs a password or a token_digest", id="no way in"),
         pytest.param(
-            USER + 'password = "scrypt:x"\npools = ["clustre"]',
+            USER + f'password = "{SCRYPT}"\npools = ["clustre"]',
             "admin.users[0].pools",
             'there is no pool "clustre"',
             id="an unknown pool",
         ),
         pytest.param(
-            (USER + 'password = "scrypt:x"\n') * 2,
+            (USER + f'password = "{SCRYPT}"\n') * 2,
             "admin.users[1].name",
             "is that of admin.users[0] too",
             id="one name twice",

@@ -6,6 +6,7 @@ from llmgw.config_file import kinds
 from llmgw.config_file.faults import Unfit
 from llmgw.core.config import Listen
 from llmgw.core.types import Strategy
+from tests.config_file.texts import SCRYPT
 
 HEX = "0123456789abcdef" * 4
 MOMENT = datetime(2030, 1, 31, tzinfo=UTC).timestamp()
@@ -31,7 +32,7 @@ MOMENT = datetime(2030, 1, 31, tzinfo=UTC).timestamp()
         (kinds.HEADERS, {"x-team": "search"}, (("x-team", "search"),)),
         (kinds.LABELS, {"team": "search"}, (("team", "search"),)),
         (kinds.PATH, "/health", "/health"),
-        (kinds.PASSWORD, "scrypt:1:2:3", "scrypt:1:2:3"),
+        (kinds.PASSWORD, SCRYPT, SCRYPT),
         (kinds.STRATEGY, "least_load", Strategy.LEAST_LOAD),
         (kinds.names(), ["b", "a"], ("b", "a")),
         (kinds.choice("x", "y"), "y", "y"),
@@ -107,6 +108,8 @@ def test_other_forms_of_the_same_value(kind, written, value):
         (kinds.PATH, "/a b"),
         (kinds.PASSWORD, "hunter2"),
         (kinds.PASSWORD, 5),
+        (kinds.PASSWORD, "scrypt:x"),
+        (kinds.PASSWORD, SCRYPT.replace("16384", "16385")),
         (kinds.STRATEGY, "random"),
         (kinds.names(), "a"),
         (kinds.names(), [5]),

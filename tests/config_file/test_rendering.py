@@ -88,7 +88,7 @@ def test_no_secret_is_rendered():
         digest = "{DIGEST}"
         [[admin.users]]
         name = "root"
-        password = "scrypt:CANARY-5"
+        password = "scrypt$16384$8$5$CANARY5CANARY5CANARY5CAN$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         token_digest = "{DIGEST}"
         """
     )

@@ -10,6 +10,7 @@ from llmgw.core.config import Config
 
 FOLDER = Path("/etc/llmgw")
 DIGEST = "sha256:" + "a" * 64
+SCRYPT = f"scrypt$16384$8$5${'A' * 22}==${'A' * 43}="
 NODE = '[[nodes]]\nurl = "http://10.0.0.5:8000"\nname = "a"\n'
 ACCOUNT = '[[accounts]]\nurl = "https://api.example.org"\nname = "p"\n'
 
