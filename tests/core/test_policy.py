@@ -132,3 +132,19 @@ def test_a_model_outside_the_policy_is_refused():
         admit(ring.authenticate("b", now=0), builders.call())
 
     assert (refused.value.status, refused.value.code) == (403, "model_not_allowed")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pool"),
+    [
+        pytest.param("two", "p2", id="by its name"),
+        pytest.param(sha256(b"b").hexdigest()[:16], "p2", id="by its id"),
+        pytest.param("b", "p2", id="by the key itself"),
+        pytest.param("c", None, id="no such key"),
+    ],
+)
+def test_an_operator_finds_a_key(wanted, pool):
+    keys = [key("a", pool=PoolName("p1")), KeyConfig("two", sha256(b"b").hexdigest(), "p2")]
+    found = KeyRing.from_keys(keys).find(wanted)
+
+    assert (found and found.pool) == pool

@@ -51,7 +51,7 @@ class Door:
         if self.hangs:
             self.waiting.append(settle)
         else:
-            settle()
+            asyncio.get_running_loop().call_soon(settle)
         return future
 
     def release(self) -> None:
