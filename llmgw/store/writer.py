@@ -65,10 +65,7 @@ class Writer:
             self._overflowed += sum(1 for _ in rows)
             return
         self._rows.extend(rows)
-        if len(self._rows) >= BATCH_ROWS:
-            self._rows_are_due()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(BATCH_EVERY, self._rows_are_due)
+        self._plan_batch()
 
     def put(self, rows: Iterable[Row]) -> asyncio.Future[None]:
         """Write at once; done when committed, or when on disk during an outage."""
@@ -123,6 +120,14 @@ class Writer:
         self._jobs.append(job)
         self._wake.set()
 
+    def _plan_batch(self) -> None:
+        """When the rows are enough, or old enough. What came while others were written waits
+        its own time: a transaction for each few of them would cost more than all requests."""
+        if len(self._rows) >= BATCH_ROWS:
+            self._rows_are_due()
+        elif self._rows and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(BATCH_EVERY, self._rows_are_due)
+
     def _rows_are_due(self) -> None:
         self._due = True
         self._wake.set()
@@ -160,7 +165,8 @@ class Writer:
                 self._rows.popleft()
         if not self._rows and not self._jobs:
             self._flushed()
-        self._due = bool(self._rows or self._flushes)
+        self._due = self._closing or bool(self._flushes)
+        self._plan_batch()
 
     async def _write(self, group: list[Job]) -> None:
         """Settles every job of the group."""
