@@ -10,12 +10,13 @@ from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.observe.metrics import TIME_TO_HEADERS
 from llmgw.runtime.answer import Errand, Refused, Result, Tools, refused_by_status, request_for
-from llmgw.runtime.buffered import relay_buffered
+from llmgw.runtime.buffered import PassThrough, relay_buffered
 from llmgw.runtime.decoded import decoded
 from llmgw.runtime.ports import Exchange
 from llmgw.runtime.streaming import StreamRelay
 
 EVENT_STREAM = "text/event-stream"
+RUNS_ON = (StreamRelay, PassThrough)  # beyond the moment at which the attempt is decided
 
 
 class Attempt:
@@ -32,22 +33,23 @@ class Attempt:
         leave = self._tools.registry.enter(self._candidate.upstream)
         try:
             decided = await self._until_decided()
-            return await decided.run() if isinstance(decided, StreamRelay) else decided
+            return await decided.run() if isinstance(decided, RUNS_ON) else decided
         except UpstreamError as error:
             return Refused(Fault(error.kind))
         finally:
             leave()
 
-    async def _until_decided(self) -> Result | StreamRelay:
-        """Up to the first visible event of a stream, or to the end of any other answer."""
+    async def _until_decided(self) -> Result | StreamRelay | PassThrough:
+        """Up to the first visible event of a stream, or to the end of any other answer that can
+        be held: what the client sees from then on is under no first-event timeout."""
         try:
             async with asyncio.timeout(self._first_event_limit()):
                 exchange = await self._open()
-                decided: Result | StreamRelay | None = None
+                decided: Result | StreamRelay | PassThrough | None = None
                 try:
                     decided = await self._take(decoded(exchange))
                 finally:
-                    if not isinstance(decided, StreamRelay):
+                    if not isinstance(decided, RUNS_ON):
                         exchange.abort()
                 return decided
         except TimeoutError:
@@ -83,7 +85,7 @@ class Attempt:
         if self._fail is not None:
             self._fail(UpstreamError(FaultKind.DEAD))
 
-    async def _take(self, exchange: Exchange) -> Result | StreamRelay:
+    async def _take(self, exchange: Exchange) -> Result | StreamRelay | PassThrough:
         head = exchange.head
         if head.status >= 400:
             return await refused_by_status(exchange, wall=self._tools.wall())

@@ -23,15 +23,68 @@ from llmgw.runtime.answer import (
     read_up_to,
 )
 from llmgw.runtime.ports import Downstream, Exchange
+from llmgw.runtime.splice import ClientStalled
 
 log = logging.getLogger("llmgw")
 
 
-async def relay_buffered(errand: Errand, candidate: Candidate, exchange: Exchange) -> Result:
+class PassThrough:
+    """An answer too large to hold: once it runs it can no longer be replaced."""
+
+    def __init__(
+        self, errand: Errand, candidate: Candidate, exchange: Exchange, read: bytes
+    ) -> None:
+        self._errand = errand
+        self._candidate = candidate
+        self._exchange = exchange
+        self._read = read  # what has come so far
+
+    async def run(self) -> Result:
+        """Raises `ClientStalled`."""
+        try:
+            await self._commit()
+            return await self._move()
+        finally:
+            self._exchange.abort()
+
+    async def _commit(self) -> None:
+        errand, head = self._errand, self._exchange.head
+        log.info("response exceeded buffer limit; passing through", extra=self._fields())
+        child(PASSTHROUGH, errand.model_label, "buffer_limit").inc()
+        errand.seen()
+        if errand.keeper is not None:
+            await errand.keeper.answered(self._candidate.assignment, self._read)
+        headers = answer_headers(head, self._candidate, errand, stream=False)
+        errand.downstream.commit(head.status, headers)
+
+    async def _move(self) -> Result:
+        downstream, status = self._errand.downstream, self._exchange.head.status
+        stall = self._errand.config.streams.client_stall
+        try:
+            await _pump(self._exchange, downstream, self._read, stall=stall)
+        except UpstreamError as error:
+            log.warning("response truncated after commit", extra=self._fields())
+            downstream.cut()
+            return Broken(Fault(error.kind), status)
+        downstream.finish()
+        return Served(status)
+
+    def _fields(self) -> dict[str, str]:
+        return {
+            "request_id": self._errand.call.request_id,
+            "assignment": self._candidate.assignment,
+        }
+
+
+async def relay_buffered(
+    errand: Errand, candidate: Candidate, exchange: Exchange
+) -> Result | PassThrough:
     """Raises `UpstreamError` while the client has seen nothing of it."""
     body, whole = await read_up_to(exchange, errand.config.gateway.max_buffered_response_bytes)
     if not whole:
-        return await _pass_through(errand, candidate, exchange, body)
+        if errand.downstream.committed:
+            raise UpstreamError(FaultKind.INVALID, "no event stream")
+        return PassThrough(errand, candidate, exchange, body)
     refused = _judge(exchange, body, errand.call.route)
     if refused is not None:
         return refused
@@ -75,41 +128,19 @@ def _expect_json_ends(body: bytes) -> None:
         raise UpstreamError(FaultKind.INVALID, "not JSON")
 
 
-async def _pass_through(
-    errand: Errand, candidate: Candidate, exchange: Exchange, read: bytes
-) -> Result:
-    """Too large to hold: from here on it can no longer be replaced."""
-    head = exchange.head
-    if errand.downstream.committed:
-        raise UpstreamError(FaultKind.INVALID, "no event stream")
-    log.info(
-        "response exceeded buffer limit; passing through",
-        extra={"request_id": errand.call.request_id, "assignment": candidate.assignment},
-    )
-    child(PASSTHROUGH, errand.model_label, "buffer_limit").inc()
-    errand.seen()
-    if errand.keeper is not None:
-        await errand.keeper.answered(candidate.assignment, read)
-    errand.downstream.commit(head.status, answer_headers(head, candidate, errand, stream=False))
-    try:
-        await _pump(exchange, errand.downstream, read, stall=errand.config.streams.client_stall)
-    except UpstreamError as error:
-        log.warning(
-            "response truncated after commit",
-            extra={"request_id": errand.call.request_id, "assignment": candidate.assignment},
-        )
-        errand.downstream.cut()
-        return Broken(Fault(error.kind), head.status)
-    errand.downstream.finish()
-    return Served(head.status)
-
-
 async def _pump(exchange: Exchange, to: Downstream, first: bytes, *, stall: float) -> None:
-    """Read on as the client takes it; one that takes nothing for `stall` seconds has left."""
+    """Read on as the client takes it."""
     data = first
     while data:
         to.write(data)
         if to.paused:
-            async with asyncio.timeout(stall):
-                await to.drained()
+            await _drained(to, stall)
         data = await exchange.read()
+
+
+async def _drained(to: Downstream, stall: float) -> None:
+    try:
+        async with asyncio.timeout(stall):
+            await to.drained()
+    except TimeoutError:
+        raise ClientStalled from None
