@@ -22,8 +22,10 @@ class Owner(Protocol):
     def on_ping(self, payload: bytes) -> None: ...
 
     def on_end(self, closed: Closed, *, broken: bool) -> None:
-        """The peer closed, in words or without, or (`broken`) broke the protocol in a way that
-        the code names. Called at most once."""
+        """The peer closed, or (`broken`) broke the protocol in a way that the code names."""
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
 
 
 class Inbox(WebSocketDataQueue):
@@ -35,26 +37,22 @@ class Inbox(WebSocketDataQueue):
         self.ended: Closed | None = None
 
     async def receive(self) -> Message | Closed:
-        """The next message; after the end nothing but the end."""
-        while self.ended is None:
-            try:
-                found = await self.read()
-            except (EofStream, WebSocketError):
-                break
-            if self.ended is None:
-                return Message(found.data, is_text=found.type is WSMsgType.TEXT)
-        return self.ended or Closed(CloseCode.ABNORMAL)
+        """The next message; when all were read nothing but the end."""
+        try:
+            found = await self.read()
+        except EofStream:
+            return self.ended or Closed(CloseCode.ABNORMAL)
+        return Message(found.data, is_text=found.type is WSMsgType.TEXT)
 
     async def drop(self) -> None:
         """Forget what has come and was not read; never waits."""
-        while self._buffer and self.ended is None:
+        while self._buffer:
             await self.read()
 
     def end(self, closed: Closed) -> None:
-        """Wake whoever reads: nothing more will be read."""
-        if self.ended is None:
-            self.ended = closed
-            super().feed_eof()
+        """Wake whoever reads: nothing more will be read, not even what came already."""
+        self._buffer.clear()
+        self._end(closed)
 
     # --- the parser's side
 
@@ -67,7 +65,7 @@ class Inbox(WebSocketDataQueue):
                 pass
             case WSMsgType.CLOSE:
                 self._finish(Closed(data.data or CloseCode.NONE_GIVEN, data.extra or ""))
-            case _:
+            case _ if self.ended is None:
                 super().feed_data(data, size)
 
     def set_exception(self, exc: BaseException, *_: BaseException) -> None:
@@ -75,13 +73,20 @@ class Inbox(WebSocketDataQueue):
         self._finish(Closed(code), broken=True)
 
     def feed_eof(self) -> None:
-        self._finish(Closed(CloseCode.ABNORMAL))
-
-    def _finish(self, closed: Closed, *, broken: bool = False) -> None:
-        self.end(closed)
+        self._end(Closed(CloseCode.ABNORMAL))
         owner, self._owner = self._owner, None
         if owner is not None:
-            owner.on_end(closed, broken=broken)
+            owner.on_lost()
+
+    def _finish(self, closed: Closed, *, broken: bool = False) -> None:
+        self._end(closed)
+        if self._owner is not None:
+            self._owner.on_end(closed, broken=broken)
+
+    def _end(self, closed: Closed) -> None:
+        if self.ended is None:
+            self.ended = closed
+            super().feed_eof()
 
 
 def build_reader(inbox: Inbox, max_bytes: int) -> WebSocketReader:

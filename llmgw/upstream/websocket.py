@@ -169,11 +169,13 @@ class UpstreamSocket(BaseProtocol):
         self._control(Opcode.PONG, payload)
 
     def on_end(self, closed: Closed, *, broken: bool) -> None:
-        payload = close_payload(closed.code) if broken or closed.code >= 1000 else b""
-        self._control(Opcode.CLOSE, payload)
+        self._control(Opcode.CLOSE, close_payload(closed.code))
         self._is_closing = True
         if self.transport is not None:
             self.transport.close()
+
+    def on_lost(self) -> None:
+        self._is_closing = True
 
     # --- the transport's side
 
@@ -208,6 +210,5 @@ class UpstreamSocket(BaseProtocol):
         self._answer.end()
         if not self._shaken.done():
             self._shaken.set_result(None)
-        self._is_closing = True
         self._inbox.feed_eof()
         super().connection_lost(None)

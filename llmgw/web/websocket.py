@@ -107,13 +107,21 @@ class ClientWebSocket:
             self._connection.write(control_frame(Opcode.PONG, payload))
 
     def on_end(self, closed: Closed, *, broken: bool) -> None:
-        """Answer in kind. The connection ends, and with it a handler that does not receive."""
+        """Answer a close in kind: the connection ends, and with it a handler that does not
+        receive. Whoever broke the protocol has a moment to read why."""
+        if not self._is_closing:
+            self._connection.write(control_frame(Opcode.CLOSE, close_payload(closed.code)))
+            self._is_closing = True
+        if broken:
+            asyncio.get_running_loop().call_later(CLOSE_WITHIN, self._connection.force_close)
+            return
+        self.on_lost()
+        self._connection.force_close()
+
+    def on_lost(self) -> None:
+        self._is_closing = True
         if not self._ended.done():
             self._ended.set_result(None)
-        if not self._is_closing and closed.code != CloseCode.ABNORMAL:
-            self._connection.write(control_frame(Opcode.CLOSE, close_payload(closed.code)))
-        self._is_closing = True
-        self._connection.force_close()
 
 
 def accept(
