@@ -122,6 +122,11 @@ class Tail:
             return last
         return merge(self._opening or first_usage(text, self._dialect), last)
 
+    def count_events(self, of_bytes: int) -> int:
+        """About how many events the stream had: those that are retained stand for all."""
+        events = sum(self._kept.count(blank) for blank in _BLANK_LINES)
+        return round(events * max(of_bytes / max(len(self._kept), 1), 1.0))
+
     def next_sequence_number(self) -> int:
         """For an error event in a responses stream: one more than the last that passed."""
         at = self._kept.rfind(b'"sequence_number"')

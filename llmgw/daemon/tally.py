@@ -32,6 +32,9 @@ class Tally:
             ending=record.ending.value,
             key=record.key,
             model=label if record.model else None,
+            assignment=record.assignment,
+            attempts=record.attempts,
+            overhead=round(record.overhead, 6),
         )
         if record.route in COUNTED and (record.route, record.status) != SWITCHED:
             child(REQUESTS, label, status_label(record.status)).inc()

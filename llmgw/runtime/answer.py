@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llmgw.core.classify import Fault
 from llmgw.core.config import Config
@@ -13,10 +13,12 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failures import ErrorObject, has_bare_detail, parse_error
 from llmgw.core.headers import downstream_headers, retry_after_of, upstream_headers
 from llmgw.core.http import ResponseHead, UpstreamRequest
-from llmgw.core.types import Headers
+from llmgw.core.types import AssignmentId, Headers
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.core.wire import Call
+from llmgw.observe.metrics import ASSIGNMENT_FIRST_VISIBLE, TIME_TO_FIRST_EVENT, child
 from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.journey import Journey
 from llmgw.runtime.pins import Keeper
 from llmgw.runtime.ports import Downstream, Exchange, Upstreams
 from llmgw.runtime.registry import Registry
@@ -80,13 +82,24 @@ class Errand:
     early: EarlyCommit | None = None  # streaming calls only
     keeper: Keeper | None = None  # of calls that make something at an upstream
     started: float = 0.0  # monotonic
-    explain: bool = False  # the client may see how many attempts it took
-    attempts: int = 0
+    explain: bool = False  # the client may see how many attempts it took, and the overhead
     first_event: float | None = None  # seconds until a stream's first visible event
+    journey: Journey = field(default_factory=Journey)
 
     @property
     def explanation(self) -> Headers:
-        return (("x-llmgw-attempts", str(self.attempts)),) if self.explain else ()
+        if not self.explain:
+            return ()
+        return (
+            ("x-llmgw-attempts", str(self.journey.attempts)),
+            ("x-llmgw-overhead-ms", f"{self.journey.overhead * 1000:.3f}"),
+        )
+
+    def shown(self, assignment: AssignmentId, *, now: float) -> None:
+        """The client is about to see the first visible event of a stream."""
+        self.first_event = now - self.started
+        TIME_TO_FIRST_EVENT.observe(self.first_event)
+        child(ASSIGNMENT_FIRST_VISIBLE, assignment).observe(now - self.journey.attempt_began)
 
     def seen(self) -> None:
         """Output is about to reach the client: the early commit has nothing more to do."""

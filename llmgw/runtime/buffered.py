@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from llmgw.core import document
 from llmgw.core.classify import Fault
@@ -22,6 +23,7 @@ from llmgw.runtime.answer import (
     answer_headers,
     read_up_to,
 )
+from llmgw.runtime.journey import Stage
 from llmgw.runtime.ports import Downstream, Exchange
 from llmgw.runtime.splice import ClientStalled
 
@@ -85,12 +87,14 @@ async def relay_buffered(
         if errand.downstream.committed:
             raise UpstreamError(FaultKind.INVALID, "no event stream")
         return PassThrough(errand, candidate, exchange, body)
+    began = time.perf_counter()
     refused = _judge(exchange, body, errand.call.route)
     if refused is not None:
         return refused
     if errand.downstream.committed:
         raise UpstreamError(FaultKind.INVALID, "no event stream")
     errand.seen()
+    errand.journey.spent(Stage.ANSWER, began)
     if errand.keeper is not None:
         await errand.keeper.answered(candidate.assignment, body)
     head = exchange.head

@@ -18,7 +18,7 @@ from llmgw.core.config import LimitsConfig, Pool
 from llmgw.core.errors import LimitReached
 from llmgw.core.policy import Principal
 from llmgw.core.types import AssignmentId, Headers, KeyId, PoolName
-from llmgw.observe.metrics import QUEUE_DEPTH, QUEUE_WAIT, child
+from llmgw.observe.metrics import QUEUE_DEPTH, QUEUE_WAIT, TIMEOUTS, child
 
 Leave = Callable[[], None]
 HasRoom = Callable[[], bool]
@@ -116,11 +116,12 @@ class Capacity:
         except BaseException as error:
             self._give_up(gate, waiter)
             if isinstance(error, TimeoutError):
+                child(TIMEOUTS, "place").inc()
                 raise self._overloaded(gate) from None
             raise
         finally:
             depth.dec()
-            QUEUE_WAIT.observe(self._clock() - began)
+        QUEUE_WAIT.observe(self._clock() - began)
 
     def _give_up(self, gate: _Gate, waiter: _Waiter) -> None:
         """Leave the queue; a place that was given in this very moment goes to the next."""

@@ -16,7 +16,7 @@ from llmgw.core.sight import Sight
 from llmgw.core.turns import Turnstile, fault_of_frame, kind_of_frame, sight_of_frame
 from llmgw.core.types import AssignmentId, Dialect
 from llmgw.core.usage import usage_of_body
-from llmgw.observe.metrics import OPEN_STREAMS, TIME_TO_FIRST_EVENT, WITHHELD_OVERFLOWS, child
+from llmgw.observe.metrics import OPEN_STREAMS, WITHHELD_OVERFLOWS, child
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
 from llmgw.runtime.bridge import FrameDownstream, ended_early
 from llmgw.runtime.sockets import UpstreamSocket
@@ -130,8 +130,7 @@ class DirectAttempt:
 
     async def _relay(self) -> Result:
         """From the first visible frame to the last."""
-        self._errand.first_event = self._tools.clock() - self._errand.started
-        TIME_TO_FIRST_EVENT.observe(self._errand.first_event)
+        self._errand.shown(self._candidate.assignment, now=self._tools.clock())
         if self._errand.keeper is not None:
             start = b"".join(b"data: %b\n\n" % frame for frame in self._held)
             self._errand.keeper.streaming(self._candidate.assignment, start)

@@ -21,7 +21,13 @@ from llmgw.core.failover import Ending, Failover, Handoff
 from llmgw.core.final import Failure, FinalAnswer, final_failure
 from llmgw.core.settle import Scope
 from llmgw.core.usage import UNKNOWN, Usage
-from llmgw.observe.metrics import CLIENT_WRITE_FAILURES, RETRY_BUDGET_EXHAUSTED, child
+from llmgw.observe.metrics import (
+    ASSIGNMENT_IN_FLIGHT,
+    CLIENT_WRITE_FAILURES,
+    RETRY_BUDGET_EXHAUSTED,
+    TIMEOUTS,
+    child,
+)
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
 from llmgw.runtime.capacity import Capacity, Leave
 from llmgw.runtime.ports import ANYBODY, Client
@@ -32,6 +38,7 @@ from llmgw.runtime.way import HTTP, Way
 log = logging.getLogger("llmgw")
 
 UNREACHED = (FaultKind.CONNECT, FaultKind.LOST)
+TIMED_OUT = {FaultKind.TIMEOUT: "answer", FaultKind.IDLE: "event"}  # what was waited for
 CLIENT_LEFT = 499  # what nginx calls it; no client sees it
 
 
@@ -84,6 +91,7 @@ class Dispatch:
             self._client_left()
             raise
         except ClientStalled:
+            child(TIMEOUTS, "client").inc()
             self._errand.downstream.cut()
             self._client_left()
             return True
@@ -119,10 +127,17 @@ class Dispatch:
             self._failover.skip()
             return False
         self._failover.dispatch(now=self._context.tools.wall(), owner=owner)
-        self._errand.attempts += 1
-        last = self._failover.is_last
-        result = await self._run_attempt(self._context.tools, self._errand, candidate, last=last)
-        return await self._is_over(candidate, result)
+        return await self._is_over(candidate, await self._try(candidate))
+
+    async def _try(self, candidate: Candidate) -> Result:
+        tools, errand = self._context.tools, self._errand
+        errand.journey.attempt(candidate.assignment, now=tools.clock())
+        running = child(ASSIGNMENT_IN_FLIGHT, candidate.assignment)
+        running.inc()
+        try:
+            return await self._run_attempt(tools, errand, candidate, last=self._failover.is_last)
+        finally:
+            running.dec()
 
     async def _admit(self, candidate: Candidate) -> str | None:
         """The owner of the probe slot that was taken, for a candidate that needs one."""
@@ -134,6 +149,8 @@ class Dispatch:
 
     async def _is_over(self, candidate: Candidate, result: Result) -> bool:
         self._tell_watch(candidate, result)
+        if result.fault is not None and result.fault.kind in TIMED_OUT:
+            child(TIMEOUTS, TIMED_OUT[result.fault.kind]).inc()
         match result:
             case Served(status, usage, fault):
                 self._served(candidate, status, usage, fault)

@@ -27,6 +27,7 @@ from llmgw.runtime.board import Board
 from llmgw.runtime.capacity import Capacity
 from llmgw.runtime.dispatch import Context, Dispatch, Watch
 from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.journey import Journey, Stage
 from llmgw.runtime.observed import Observed
 from llmgw.runtime.pins import Keeper, Pins
 from llmgw.runtime.ports import ANYBODY, Client, Downstream, Stores, Upstreams
@@ -121,30 +122,44 @@ class Gateway:
         )
 
     async def serve(
-        self, call: Call, principal: Principal, downstream: Downstream, way: Way = HTTP
+        self,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        way: Way = HTTP,
+        *,
+        journey: Journey | None = None,
     ) -> None:
         """Answer the call. Raises `GatewayError` while the client has seen nothing."""
         IN_FLIGHT.inc()
         try:
-            await self._serve(call, principal, downstream, way)
+            await self._serve(call, principal, downstream, way, journey or Journey())
         finally:
             IN_FLIGHT.dec()
 
     async def _serve(
-        self, call: Call, principal: Principal, downstream: Downstream, way: Way
+        self,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        way: Way,
+        journey: Journey,
     ) -> None:
         snapshot = self.snapshot
         with self.capacity.of_key(principal):
             pin = await self._pin(call, principal, way)
+            began = time.perf_counter()
             ask = self.ask_of(call, principal, pin=pin, websocket=way.websocket)
             self._expect_somebody(snapshot, self.router.eligible(snapshot, ask))
+            journey.spent(Stage.PLAN, began)
             leave = await self.capacity.enter(
                 snapshot.pools[principal.pool],
                 snapshot.config.limits,
                 partial(self._has_room, snapshot, ask),
             )
             try:
-                await self._dispatch(snapshot, ask, call, principal, downstream, way)
+                errand = self._errand(call, principal, downstream, way, journey)
+                await self._dispatch(snapshot, ask, errand, principal, way)
             finally:
                 leave()
 
@@ -169,11 +184,11 @@ class Gateway:
         self,
         snapshot: Snapshot,
         ask: Ask,
-        call: Call,
+        errand: Errand,
         principal: Principal,
-        downstream: Downstream,
         way: Way,
     ) -> None:
+        call = errand.call
         eligibility = self.router.eligible(snapshot, ask)  # anew: it may have waited in line
         plan = self.router.plan(snapshot, self._with_room(eligibility), call, principal)
         budget = self._budgets.setdefault(principal.pool, RetryBudget())
@@ -187,7 +202,6 @@ class Gateway:
             scope_of(call, pool=principal.pool, key=principal.key),
             Client(principal.name, principal.labels) if principal.key else ANYBODY,
         )
-        errand = self._errand(call, principal, downstream, way)
         failover = Failover(plan, may_move=ask.pin is None)
         if not await Dispatch(context, errand, failover, way).run():
             raise self.router.refusal(snapshot, eligibility)
@@ -210,7 +224,12 @@ class Gateway:
         return model_label(model, self.catalog(pool).knows)
 
     def _errand(
-        self, call: Call, principal: Principal, downstream: Downstream, way: Way
+        self,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        way: Way,
+        journey: Journey,
     ) -> Errand:
         config = self.config
         started = self._tools.clock()
@@ -223,6 +242,7 @@ class Gateway:
             keeper=None if kind is None else Keeper(self.pins, principal.pool, kind),
             started=started,
             explain=principal.explain or config.routing.explain,
+            journey=journey,
         )
         if call.stream and call.route.streams and way.commits_early:
             own = own_headers(request_id=call.request_id, dialect=call.route.dialect, stream=True)

@@ -11,7 +11,14 @@ from llmgw.core.eligibility import Candidate
 from llmgw.core.failover import Attempt, Failover, Outcome
 from llmgw.core.settle import Scope, Settlement, handoff_changes, settlement
 from llmgw.core.usage import Usage
-from llmgw.observe.metrics import ATTEMPTS, HANDOFFS, TOKENS, child, status_label
+from llmgw.observe.metrics import (
+    ASSIGNMENT_REQUESTS,
+    ATTEMPTS,
+    HANDOFFS,
+    TOKENS,
+    child,
+    status_label,
+)
 from llmgw.runtime.ports import ANYBODY, Client, RequestStore
 from llmgw.runtime.router import Router
 from llmgw.runtime.shared import SharedBoard
@@ -99,6 +106,8 @@ class Settler:
         self._observe(done)
         for attempt in failover.log:
             child(ATTEMPTS, model_label, _status_label(attempt)).inc()
+            outcome = attempt.outcome or Outcome.CANCELLED
+            child(ASSIGNMENT_REQUESTS, attempt.candidate.assignment, outcome).inc()
             if attempt.outcome is Outcome.SUCCEEDED:
                 self._router.succeeded(attempt.candidate.assignment)
         _count_tokens(usage, model_label)

@@ -7,6 +7,7 @@ where nothing more can be said.
 from __future__ import annotations
 
 import logging
+import time
 from typing import assert_never
 
 from llmgw.core.answers import error_event
@@ -16,8 +17,9 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.relay import Faulted, Held, OpenRelay, Relay, Release, ReleaseCause
 from llmgw.core.tail import EndingKind, Outcome, Tail
 from llmgw.core.types import Dialect
-from llmgw.observe.metrics import OPEN_STREAMS, TIME_TO_FIRST_EVENT, WITHHELD_OVERFLOWS, child
+from llmgw.observe.metrics import INTER_EVENT_GAP, OPEN_STREAMS, WITHHELD_OVERFLOWS, child
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools, answer_headers
+from llmgw.runtime.journey import Stage
 from llmgw.runtime.ports import Exchange
 from llmgw.runtime.splice import Splice
 
@@ -58,20 +60,22 @@ class StreamRelay:
     async def run(self) -> Result:
         """From the first visible event to the end."""
         errand, head = self._errand, self._exchange.head
+        began, shown_at = time.perf_counter(), self._tools.clock()
         errand.seen()
-        errand.first_event = self._tools.clock() - errand.started
-        TIME_TO_FIRST_EVENT.observe(errand.first_event)
+        errand.shown(self._candidate.assignment, now=shown_at)
         if errand.keeper is not None:
             errand.keeper.streaming(self._candidate.assignment, self._released)
         if not errand.downstream.committed:
             headers = answer_headers(head, self._candidate, errand, stream=True)
             errand.downstream.commit(head.status, headers)
+        errand.journey.spent(Stage.ANSWER, began)
         tail = Tail(self._dialect)
         OPEN_STREAMS.inc()
         try:
             fault = await self._splice(tail)
         finally:
             OPEN_STREAMS.dec()
+        self._note_gap(tail, self._tools.clock() - shown_at)
         return self._end(tail, fault)
 
     def _relay(self) -> Relay | OpenRelay:
@@ -85,6 +89,12 @@ class StreamRelay:
     def _note(self, cause: ReleaseCause) -> None:
         if cause is ReleaseCause.OVERFLOW:
             child(WITHHELD_OVERFLOWS, self._errand.model_label).inc()
+
+    def _note_gap(self, tail: Tail, seconds: float) -> None:
+        """Nothing is counted for each event: the bytes that are retained tell afterwards."""
+        events = tail.count_events(self._errand.downstream.bytes_sent)
+        if events > 1:
+            INTER_EVENT_GAP.observe(seconds / (events - 1))
 
     async def _splice(self, tail: Tail) -> UpstreamError | None:
         if self._ended:

@@ -25,6 +25,9 @@ class AccessRecord(NamedTuple):
     ending: Ending
     key: str | None = None  # the name of the client's key
     model: str | None = None  # as the client wrote it: not yet a metrics label
+    assignment: str | None = None  # of the last attempt
+    attempts: int = 0
+    overhead: float = 0.0  # of the seconds, the gateway's own
 
 
 OnComplete = Callable[[AccessRecord], None]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from aiohttp import web
 
 from llmgw.core.types import Dialect, Headers
+from llmgw.runtime.journey import Journey
 from llmgw.web.downstream import HttpDownstream
 
 KNOWN_NAME = 64  # longer header names are not worth keeping
@@ -34,6 +35,7 @@ class Incoming:
     query: str = ""  # with its "?", or empty
     key: str | None = None
     model: str | None = None
+    journey: Journey = field(default_factory=Journey)
 
     @property
     def headers(self) -> Headers:

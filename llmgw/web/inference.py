@@ -10,6 +10,7 @@ from llmgw.core.policy import Principal, admit, token_of
 from llmgw.core.routes import ROUTES, Route
 from llmgw.core.types import Headers
 from llmgw.core.wire import parse_call
+from llmgw.runtime.journey import Stage
 from llmgw.web.body import read_body
 from llmgw.web.incoming import Handler, Incoming
 from llmgw.web.ports import Gateway
@@ -38,6 +39,7 @@ def inference_handler(gateway: Gateway, route: Route) -> Handler:
         principal = authenticate(gateway, incoming, headers)
         refuse_loop(headers, instance=gateway.instance)
         body = await read_body(incoming, limit=config.gateway.max_request_body_bytes)
+        began = time.perf_counter()
         call = parse_call(
             route,
             target=route.path + incoming.query,
@@ -48,7 +50,8 @@ def inference_handler(gateway: Gateway, route: Route) -> Handler:
         )
         incoming.model = call.model
         admit(principal, call)
-        await gateway.serve(call, principal, incoming.downstream)
+        incoming.journey.spent(Stage.PARSE, began)
+        await gateway.serve(call, principal, incoming.downstream, journey=incoming.journey)
 
     return handle
 

@@ -11,6 +11,7 @@ from llmgw.core.fleet import Fleet
 from llmgw.core.policy import KeyRing, Principal
 from llmgw.core.types import PoolName
 from llmgw.core.wire import Call
+from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
 
 
@@ -60,4 +61,11 @@ class Gateway(Protocol):
 
     def catalog(self, pool: PoolName) -> Catalog: ...
 
-    async def serve(self, call: Call, principal: Principal, downstream: Downstream) -> None: ...
+    async def serve(
+        self,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        *,
+        journey: Journey | None = None,
+    ) -> None: ...

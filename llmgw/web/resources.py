@@ -35,7 +35,7 @@ def resource_handler(gateway: Gateway, route: Route) -> Handler:
             body=await read_body(incoming, limit=limit),
             request_id=incoming.request_id,
         )
-        await gateway.serve(call, principal, incoming.downstream)
+        await gateway.serve(call, principal, incoming.downstream, journey=incoming.journey)
 
     return handle
 

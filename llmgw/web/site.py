@@ -117,6 +117,7 @@ class Site:
     def _complete(
         self, incoming: Incoming, response: web.StreamResponse | None, began: float
     ) -> None:
+        journey = incoming.journey
         record = _record(
             incoming.downstream,
             incoming.request.method,
@@ -124,10 +125,16 @@ class Site:
             incoming.request_id,
             began,
             status=response.status if response is not None else None,
-            key=incoming.key,
-            model=incoming.model,
         )
-        self._tell(record)
+        self._tell(
+            record._replace(
+                key=incoming.key,
+                model=incoming.model,
+                assignment=journey.assignment,
+                attempts=journey.attempts,
+                overhead=journey.overhead,
+            )
+        )
 
     def _tell(self, record: AccessRecord) -> None:
         try:
@@ -144,8 +151,6 @@ def _record(
     began: float,
     *,
     status: int | None = None,
-    key: str | None = None,
-    model: str | None = None,
 ) -> AccessRecord:
     return AccessRecord(
         method=method,
@@ -155,8 +160,6 @@ def _record(
         seconds=time.perf_counter() - began,
         request_id=request_id,
         ending=downstream.ending,
-        key=key,
-        model=model,
     )
 
 

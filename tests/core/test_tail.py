@@ -284,3 +284,20 @@ def test_a_push_costs_no_more_as_the_stream_grows():
         return time.process_time() - started
 
     assert seconds(50_000) < 30 * (seconds(5_000) + 0.005)
+
+
+@pytest.mark.parametrize(
+    ("pushed", "of_bytes", "events"),
+    [
+        pytest.param([], 13, 0, id="nothing but a keepalive of ours"),
+        pytest.param([b"data: 1\n\n", b"data: 2\n\nda"], 20, 2, id="all of a short stream"),
+        pytest.param([b"data: 1\r\n\r\n" * 3], 33, 3, id="another line end"),
+        pytest.param([b"data: 1\n\n" * 9], 18 * 9, 18, id="half of what there was"),
+    ],
+)
+def test_the_retained_events_stand_for_all(pushed, of_bytes, events):
+    tail = Tail(Dialect.CHAT)
+    for data in pushed:
+        tail.push(data)
+
+    assert tail.count_events(of_bytes) == events

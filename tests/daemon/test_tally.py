@@ -81,3 +81,11 @@ def test_a_name_that_a_client_made_up_is_not_logged(lines):
     Tally(FakeGateway())(record(model="made-up-by-a-client"))
 
     assert lines()[0]["model"] == "other"
+
+
+def test_the_line_says_who_served_it_and_what_the_gateway_took_of_the_time(lines):
+    Tally(FakeGateway())(record()._replace(assignment="p/a", attempts=2, overhead=0.00012349))
+
+    (line,) = lines()
+    assert (line["assignment"], line["attempts"], line["overhead"]) == ("p/a", 2, 0.000123)
+    assert (line["request_id"], line["status"], line["bytes"]) == ("req_1", 200, 2)

@@ -12,6 +12,7 @@ from llmgw.core.fleet import Fleet, UpstreamState
 from llmgw.core.policy import KeyRing, Principal
 from llmgw.core.types import AssignmentId, PoolName
 from llmgw.core.wire import Call
+from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
 from llmgw.web.ports import ConfigStatus
 
@@ -46,6 +47,7 @@ class FakeGateway:
     config_status: ConfigStatus = field(default_factory=lambda: ConfigStatus(0.0, "abc123"))
     calls: list[Call] = field(default_factory=list)
     pools: list[PoolName] = field(default_factory=list)
+    journey: Journey | None = None
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def new_request_id(self) -> str:
@@ -59,7 +61,15 @@ class FakeGateway:
             configured=[one.name for one in self.config.models.available],
         )
 
-    async def serve(self, call: Call, principal: Principal, downstream: Downstream) -> None:
+    async def serve(
+        self,
+        call: Call,
+        principal: Principal,
+        downstream: Downstream,
+        *,
+        journey: Journey | None = None,
+    ) -> None:
+        self.journey = journey
         self.calls.append(call)
         await self.serving(call, principal, downstream)
 

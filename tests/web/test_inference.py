@@ -145,3 +145,25 @@ async def test_a_form_route_takes_no_json(door):
 
     assert (reply.status, reply.code) == (400, "invalid_request")
     assert "multipart/form-data" in reply.json["error"]["message"]
+
+
+async def test_what_is_noted_on_the_way_goes_into_the_access_record(door):
+    async def serving(call, principal, downstream):
+        door.gateway.journey.attempt("p/a", now=1.0)
+        door.gateway.journey.attempt("p/b", now=2.0)
+        downstream.respond(200, (), b"{}")
+
+    door.gateway.serving = serving
+
+    await door.ask(chat())
+
+    [record] = door.records
+    assert (record.assignment, record.attempts) == ("p/b", 2)
+    assert 0 < record.overhead < record.seconds
+
+
+async def test_a_refused_request_has_no_attempt(door):
+    await door.ask(chat(b"not json"))
+
+    [record] = door.records
+    assert (record.status, record.assignment, record.attempts) == (400, None, 0)

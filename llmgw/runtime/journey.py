@@ -1,0 +1,39 @@
+"""What is noted of one request on its way, for the access log and for whoever explains."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from llmgw.core.types import AssignmentId
+from llmgw.observe.metrics import STAGE_DURATION, child
+
+
+class Stage(StrEnum):
+    """Where the gateway's own time goes; waiting for clients, upstreams or a place is none."""
+
+    PARSE = "parse"  # who asks for what
+    PLAN = "plan"  # who may serve it, in which order
+    ANSWER = "answer"  # judging an answer, and its head on the way to the client
+
+
+@dataclass(slots=True, eq=False)
+class Journey:
+    """Belongs to one request; every attempt of it adds to the same one."""
+
+    assignment: AssignmentId | None = None  # of the last attempt
+    attempts: int = 0
+    attempt_began: float = 0.0  # monotonic
+    overhead: float = 0.0  # seconds
+
+    def spent(self, stage: Stage, since: float) -> None:
+        """From `since`, a reading of `time.perf_counter`, until now."""
+        seconds = time.perf_counter() - since
+        self.overhead += seconds
+        child(STAGE_DURATION, stage).observe(seconds)
+
+    def attempt(self, assignment: AssignmentId, *, now: float) -> None:
+        self.assignment = assignment
+        self.attempts += 1
+        self.attempt_began = now
