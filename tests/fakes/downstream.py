@@ -1,5 +1,6 @@
 """A client's side that remembers what it was sent."""
 
+import asyncio
 from collections.abc import Callable
 
 from llmgw.core.types import Headers
@@ -14,6 +15,7 @@ class FakeDownstream:
         self.body = b""
         self.ending: str | None = None  # "whole", "whole, closed", "cut"
         self.paused = False
+        self._flowing: asyncio.Future[None] | None = None
         self._pause: Callable[[], None] = lambda: None
         self._resume: Callable[[], None] = lambda: None
 
@@ -49,7 +51,9 @@ class FakeDownstream:
         self._pause, self._resume = pause, resume
 
     async def drained(self) -> None:
-        assert not self.paused, "a test that waits here waits for ever"
+        while self.paused:
+            self._flowing = asyncio.get_running_loop().create_future()
+            await self._flowing
 
     def stall(self) -> None:
         self.paused = True
@@ -58,6 +62,8 @@ class FakeDownstream:
     def flow(self) -> None:
         self.paused = False
         self._resume()
+        if self._flowing is not None and not self._flowing.done():
+            self._flowing.set_result(None)
 
     def header(self, name: str) -> str | None:
         return dict(self.headers).get(name)
