@@ -13,10 +13,11 @@ from llmgw.core.policy import KeyRing
 from llmgw.daemon.keyfile import Keys
 from llmgw.daemon.records import Records
 from llmgw.observe import logs
-from llmgw.observe.metrics import CONFIG_LOADED
+from llmgw.observe.metrics import CONFIG_LOADED, before_render
 from llmgw.runtime.discoverer import DiscoveryLoop
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.gauges import FleetGauges
+from llmgw.runtime.live_gauges import LiveGauges
 from llmgw.runtime.monitor import HealthMonitor
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.scraper import LoadScraper
@@ -85,6 +86,7 @@ class House:
             watch=NodeWatch(self._registry, self._monitor, self._discoverer),
         )
         self._show(loaded)
+        before_render(self._live_gauges().refresh)
 
     @property
     def drain_timeout(self) -> float:
@@ -140,6 +142,15 @@ class House:
         self._pools.close()
         self.sockets.close()
         await self._client.close()
+
+    def _live_gauges(self) -> LiveGauges:
+        board = self.gateway.board
+        return LiveGauges(
+            circuits=board.view,
+            pools=self._pools.stats,
+            upstreams=lambda: self.gateway.config.upstreams,
+            drained=board.draining,
+        )
 
     def _use_keys(self, ring: KeyRing) -> None:
         self.gateway.keyring = ring

@@ -125,6 +125,9 @@ NODE_STATUS = Gauge(
     "1 for the status that a node has (healthy, degraded, dead), else 0.",
     ["node", "status"],
 )
+NODE_DRAINING = Gauge(
+    "gateway_node_draining", "1 for a node that is drained: watched, no new work.", ["node"]
+)
 
 TIME_TO_HEADERS = Histogram(
     "gateway_time_to_headers_seconds",

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from prometheus_client import Gauge
 
 from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
-from llmgw.core.config import BaseUrl, Upstream
+from llmgw.core.config import BaseUrl, Node, Upstream
+from llmgw.core.types import UpstreamName
 from llmgw.observe.metrics import (
     CIRCUITS,
-    OPEN_CONNECTIONS,
+    NODE_DRAINING,
     UPSTREAM_CONNECTIONS,
     child,
     forget,
 )
 from llmgw.upstream.pool import PoolStats
 
-Series = tuple[str, str]
+Series = tuple[str, ...]
 
 
 class LiveGauges:
-    """Reads circuits, connections to upstreams and those of clients."""
+    """Reads circuits, drains and connections to upstreams."""
 
     def __init__(
         self,
@@ -30,18 +31,19 @@ class LiveGauges:
         circuits: Callable[[], Mapping[CircuitKey, Circuit]],
         pools: Callable[[], Mapping[BaseUrl, PoolStats]],
         upstreams: Callable[[], Iterable[Upstream]],
-        clients: Callable[[], int],
+        drained: Callable[[], Collection[UpstreamName]],
     ) -> None:
         self._circuits = circuits
         self._pools = pools
         self._upstreams = upstreams
-        self._clients = clients
-        self._shown: dict[Gauge, set[Series]] = {CIRCUITS: set(), UPSTREAM_CONNECTIONS: set()}
+        self._drained = drained
+        self._shown: dict[Gauge, set[Series]] = defaultdict(set)
 
     def refresh(self) -> None:
-        OPEN_CONNECTIONS.set(self._clients())
+        upstreams = tuple(self._upstreams())
         self._show(CIRCUITS, _count_circuits(self._circuits()))
-        self._show(UPSTREAM_CONNECTIONS, _count_connections(self._pools(), self._upstreams()))
+        self._show(NODE_DRAINING, _find_drained(upstreams, self._drained()))
+        self._show(UPSTREAM_CONNECTIONS, _count_connections(self._pools(), upstreams))
 
     def _show(self, gauge: Gauge, values: Mapping[Series, int]) -> None:
         for series, value in values.items():
@@ -58,6 +60,13 @@ def _count_circuits(circuits: Mapping[CircuitKey, Circuit]) -> Counter[Series]:
         for key, circuit in circuits.items()
         if circuit.state is not CircuitState.CLOSED
     )
+
+
+def _find_drained(
+    upstreams: Iterable[Upstream], drained: Collection[UpstreamName]
+) -> dict[Series, int]:
+    nodes = (one for one in upstreams if isinstance(one, Node))
+    return {(one.name,): 1 for one in nodes if one.drain or one.name in drained}
 
 
 def _count_connections(

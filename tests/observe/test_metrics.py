@@ -29,6 +29,7 @@ PUBLIC = {
     "gateway_assignment_first_visible_event_seconds": ("histogram", ("assignment",)),
     "gateway_circuits": ("gauge", ("assignment", "state")),
     "gateway_node_status": ("gauge", ("node", "status")),
+    "gateway_node_draining": ("gauge", ("node",)),
     "gateway_timeouts_total": ("counter", ("kind",)),
     "gateway_time_to_headers_seconds": ("histogram", ()),
     "gateway_time_to_first_visible_event_seconds": ("histogram", ()),

@@ -20,12 +20,12 @@ class Scene:
         self.circuits = {}
         self.pools = {}
         self.upstreams = [node("live-a", 1), node("live-b", 1), account("live-c", 2)]
-        self.clients = 0
+        self.drained = []
         self.gauges = LiveGauges(
             circuits=lambda: self.circuits,
             pools=lambda: self.pools,
             upstreams=lambda: self.upstreams,
-            clients=lambda: self.clients,
+            drained=lambda: self.drained,
         )
 
 
@@ -33,7 +33,7 @@ class Scene:
 def scene():
     made = Scene()
     yield made
-    made.circuits, made.pools = {}, {}
+    made.circuits, made.pools, made.upstreams = {}, {}, []
     made.gauges.refresh()
 
 
@@ -53,6 +53,10 @@ def connections(upstream: str) -> list[float | None]:
         )
         for state in ("busy", "idle")
     ]
+
+
+def draining(name: str) -> float | None:
+    return REGISTRY.get_sample_value("gateway_node_draining", {"node": name})
 
 
 def test_circuits_that_are_not_closed_are_counted_by_assignment(scene):
@@ -92,8 +96,20 @@ def test_the_metrics_page_shows_the_moment_it_is_read_in(scene, monkeypatch):
     monkeypatch.setattr(metrics, "_refresh", None)
     metrics.refresh()
     metrics.before_render(scene.gauges.refresh)
-    scene.clients = 7
+    scene.drained = ["live-a"]
 
     metrics.refresh()
 
-    assert b"\ngateway_open_connections 7.0\n" in metrics.render()
+    assert b'\ngateway_node_draining{node="live-a"} 1.0\n' in metrics.render()
+
+
+def test_a_node_is_drained_by_its_configuration_or_by_an_operator(scene):
+    scene.upstreams = [node("live-a", drain=True), node("live-b"), account("live-c")]
+    scene.drained = ["live-b", "live-c", "unknown"]
+    scene.gauges.refresh()
+    assert (draining("live-a"), draining("live-b"), draining("live-c")) == (1, 1, None)
+
+    scene.upstreams, scene.drained = [node("live-a")], []
+    scene.gauges.refresh()
+
+    assert draining("live-a") is draining("live-b") is None
