@@ -26,6 +26,7 @@ class Connecting:
     tools: Tools
     sockets: Sockets
     config: Config
+    explained: bool = False  # a refusal with an error in it says more than its status does
 
     async def open(
         self, candidate: Candidate, call: Call, *, protocols: tuple[str, ...] = ()
@@ -49,23 +50,23 @@ class Connecting:
             handshake_timeout=self.config.routing.header_timeout or HANDSHAKE_WITHIN,
         )
         if isinstance(opened, Rejection):
-            return _refused(opened, wall=self.tools.wall())
+            return self._refused(opened)
         TIME_TO_HEADERS.observe(self.tools.clock() - began)
         return opened
 
-
-def _refused(rejection: Rejection, *, wall: float) -> Refused:
-    head, body = rejection.head, rejection.body
-    if head.status < 400:
-        return Refused(Fault(FaultKind.INVALID))
-    error = parse_error(body)
-    if head.status in UNSUPPORTED:
-        return Refused(Fault(FaultKind.UNSUPPORTED), head.headers, body, error)
-    fault = Fault.from_error(
-        FaultKind.STATUS,
-        error,
-        status=head.status,
-        bare_detail=error is None and has_bare_detail(body),
-        retry_after=retry_after_of(head.headers, wall=wall),
-    )
-    return Refused(fault, head.headers, body, error)
+    def _refused(self, rejection: Rejection) -> Refused:
+        head, body = rejection.head, rejection.body
+        if head.status < 400:
+            return Refused(Fault(FaultKind.INVALID))
+        error = parse_error(body)
+        is_told = self.explained and error is not None
+        if head.status in UNSUPPORTED and not is_told:
+            return Refused(Fault(FaultKind.UNSUPPORTED), head.headers, body, error)
+        fault = Fault.from_error(
+            FaultKind.STATUS,
+            error,
+            status=head.status,
+            bare_detail=error is None and has_bare_detail(body),
+            retry_after=retry_after_of(head.headers, wall=self.tools.wall()),
+        )
+        return Refused(fault, head.headers, body, error)

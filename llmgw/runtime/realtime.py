@@ -59,7 +59,7 @@ class RealtimeAttempts:
             leave()
 
     async def _serve(self, tools: Tools, errand: Errand, candidate: Candidate) -> Result:
-        connecting = Connecting(tools, self._sockets, errand.config)
+        connecting = Connecting(tools, self._sockets, errand.config, explained=True)
         upstream = await connecting.open(candidate, errand.call, protocols=self._protocols)
         if isinstance(upstream, Refused):
             return upstream
@@ -108,7 +108,8 @@ class RealtimeRelay:
 
     async def _from_client(self) -> None:
         closed = await self._move(self._client, self._upstream)
-        self._upstream.close(*_words(closed))
+        ours = Closed(CloseCode.GOING_AWAY)
+        self._upstream.close(*_words(ours if self._watchman.has_ended else closed))
 
     async def _from_upstream(self) -> None:
         closed = await self._move(self._upstream, self._client)

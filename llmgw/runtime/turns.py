@@ -9,6 +9,7 @@ from llmgw.core import document
 from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind
+from llmgw.core.failures import find_error
 from llmgw.core.transcript import Lead, Transcript
 from llmgw.core.turn_answers import PREVIOUS_NOT_FOUND, previous_not_found_error
 from llmgw.core.turns import Turn, bridged
@@ -103,5 +104,5 @@ class TurnAttempts:
 
 def _unknown_previous() -> Refused:
     fault = Fault(FaultKind.STATUS, 400, code=PREVIOUS_NOT_FOUND)
-    body = document.dump({"error": previous_not_found_error()})
-    return Refused(fault, (), body)
+    answer = {"error": previous_not_found_error()}
+    return Refused(fault, (), document.dump(answer), find_error(answer))

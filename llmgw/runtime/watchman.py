@@ -26,6 +26,7 @@ class Watchman:
         self._token = token
         self._is_draining = draining
         self._is_idle = False
+        self.has_ended = False
 
     def authenticate(self) -> Principal:
         """As the keys are now. Raises `AuthenticationFailed`."""
@@ -48,9 +49,13 @@ class Watchman:
 
     def _look(self) -> None:
         if self._is_draining():
-            self._client.close(CloseCode.GOING_AWAY, "the gateway is stopping")
+            self._end(CloseCode.GOING_AWAY, "the gateway is stopping")
             return
         try:
             self.authenticate()
         except AuthenticationFailed as error:
-            self._client.close(CloseCode.POLICY_VIOLATION, error.message)
+            self._end(CloseCode.POLICY_VIOLATION, error.message)
+
+    def _end(self, code: CloseCode, reason: str) -> None:
+        self.has_ended = True
+        self._client.close(code, reason)

@@ -32,7 +32,15 @@ COPIED_BYTES: Final = 64 * 1024  # a longer message is not copied to stand behin
 class ClientWebSocket:
     """Satisfies `llmgw.runtime.sockets.ClientSocket`. Make it with `accept`."""
 
-    __slots__ = ("_connection", "_ended", "_inbox", "_is_closing", "_pulse", "_reader")
+    __slots__ = (
+        "_connection",
+        "_ended",
+        "_inbox",
+        "_is_closing",
+        "_is_receiving",
+        "_pulse",
+        "_reader",
+    )
 
     def __init__(self, connection: Connection, max_bytes: int) -> None:
         loop = asyncio.get_running_loop()
@@ -41,6 +49,7 @@ class ClientWebSocket:
         self._reader = build_reader(self._inbox, max_bytes)  # held here, and by nobody else
         self._pulse = Pulse(loop.time())
         self._is_closing = False
+        self._is_receiving = False
         self._ended: asyncio.Future[None] = loop.create_future()
         connection.set_parser(self._reader, data_received_cb=self._pulse.hear)
 
@@ -70,7 +79,11 @@ class ClientWebSocket:
             await self.drained()
 
     async def receive(self) -> Message | Closed:
-        return await self._inbox.receive()
+        self._is_receiving = True
+        try:
+            return await self._inbox.receive()
+        finally:
+            self._is_receiving = False
 
     def close(self, code: int = CloseCode.OK, reason: str = "") -> None:
         if not self._is_closing:
@@ -79,8 +92,9 @@ class ClientWebSocket:
         self._inbox.end(Closed(code, reason))
 
     async def finished(self) -> None:
-        """Wait a moment for the client to answer our close frame."""
-        self.close()
+        """Answer the client's close frame, or wait a moment for it to answer ours."""
+        ended = self._inbox.ended
+        self.close(CloseCode.OK if ended is None else ended.code)
         try:
             async with asyncio.timeout(CLOSE_WITHIN):
                 await self._ended
@@ -107,8 +121,11 @@ class ClientWebSocket:
             self._connection.write(control_frame(Opcode.PONG, payload))
 
     def on_end(self, closed: Closed, *, broken: bool) -> None:
-        """Answer a close in kind: the connection ends, and with it a handler that does not
-        receive. Whoever broke the protocol has a moment to read why."""
+        """A handler that receives ends by itself, and answers then; any other ends with the
+        connection. Whoever broke the protocol has a moment to read why."""
+        if self._is_receiving and not broken:
+            self._ended.set_result(None)
+            return
         if not self._is_closing:
             self._connection.write(control_frame(Opcode.CLOSE, close_payload(closed.code)))
             self._is_closing = True

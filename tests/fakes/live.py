@@ -304,10 +304,10 @@ class Client:
         await self.socket.close()
 
 
-def keyring(*tokens: str, pool: str = "p") -> KeyRing:
+def keyring(*tokens: str, pool: str = "p", models: tuple[str, ...] = ("*",)) -> KeyRing:
     names = tokens or (TOKEN,)
     keys = (
-        KeyConfig(f"k{at}", sha256(token.encode()).hexdigest(), pool=pool)
+        KeyConfig(f"k{at}", sha256(token.encode()).hexdigest(), pool=pool, models=models)
         for at, token in enumerate(names)
     )
     return KeyRing.from_keys(keys)
