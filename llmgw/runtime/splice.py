@@ -30,14 +30,15 @@ class Splice:
         "_done",
         "_downstream",
         "_exchange",
-        "_finished_at",
+        "_finished",
         "_keepalive",
         "_limits",
+        "_moved",
+        "_paused",
+        "_since",
         "_tail",
+        "_told_at",
         "_wheel",
-        "heard_at",
-        "paused_at",
-        "told_at",
     )
 
     def __init__(
@@ -59,9 +60,12 @@ class Splice:
         self._done: asyncio.Future[UpstreamError | None] = (
             asyncio.get_running_loop().create_future()
         )
-        self._finished_at: float | None = None
-        self.heard_at = self.told_at = wheel.now  # the last bytes from, and to
-        self.paused_at: float | None = None
+        self._finished = False  # the terminal event is out
+        self._paused = False
+        # Silence is counted from the tick after the last move: a limit may be kept a little
+        # late, but never early, and a read costs no look at a clock.
+        self._moved = True
+        self._since = self._told_at = wheel.now
 
     async def run(self, released: bytes) -> UpstreamError | None:
         """Send what was withheld and all that follows; None when the body ended by its framing
@@ -82,7 +86,7 @@ class Splice:
     # --- the sink's side
 
     def feed(self, data: bytes) -> None:
-        if self._finished_at is None:
+        if not self._finished:
             self._take(data)
 
     def end(self, fault: UpstreamError | None) -> None:
@@ -93,22 +97,27 @@ class Splice:
     # --- the wheel's side
 
     def tick(self, now: float) -> None:
-        if self._finished_at is not None:
-            if now - self._finished_at >= LINGER:
+        if self._moved:
+            self._moved = False
+            self._since = self._told_at = now
+            return
+        quiet = now - self._since
+        if self._finished:
+            if quiet >= LINGER:
                 self._abort()
-        elif self.paused_at is not None:
-            if now - self.paused_at >= self._limits.client_stall:
+        elif self._paused:
+            if quiet >= self._limits.client_stall:
                 self._fail(ClientStalled())
-        elif now - self.heard_at >= self._limits.idle_timeout:
+        elif quiet >= self._limits.idle_timeout:
             self._exchange.fail(UpstreamError(FaultKind.IDLE))
-        elif now - self.told_at >= self._limits.keepalive and self._tail.is_between_events():
-            self.told_at = now
+        elif now - self._told_at >= self._limits.keepalive and self._tail.is_between_events():
+            self._told_at = now
             self._downstream.write(self._keepalive)
 
     # --- inside
 
     def _take(self, data: bytes) -> None:
-        self.heard_at = self.told_at = self._wheel.now
+        self._moved = True
         self._tail.push(data)
         self._downstream.write(data)
         if self._tail.is_done():
@@ -116,13 +125,13 @@ class Splice:
 
     def _finish(self) -> None:
         """The terminal event is out: the client need not wait for the upstream's socket."""
-        self._finished_at = self._wheel.now
+        self._finished = True
         if not self._done.done():
             self._done.set_result(None)
 
     def _let_go(self) -> None:
         """Whoever waited is served or gone; only a finished stream may linger on the wheel."""
-        if self._finished_at is None:
+        if not self._finished:
             self._abort()
 
     def _abort(self) -> None:
@@ -135,12 +144,12 @@ class Splice:
             self._done.set_exception(error)
 
     def _pause(self) -> None:
-        if self.paused_at is None:
-            self.paused_at = self._wheel.now
+        if not self._paused:
+            self._paused = self._moved = True
             self._exchange.pause()
 
     def _resume(self) -> None:
-        if self.paused_at is not None:
-            self.paused_at = None
-            self.heard_at = self._wheel.now  # the silence was the client's
+        if self._paused:
+            self._paused = False
+            self._moved = True  # the silence was the client's
             self._exchange.resume()

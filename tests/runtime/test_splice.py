@@ -39,9 +39,12 @@ class Scene:
     async def started(self, released: bytes = HI) -> asyncio.Task[UpstreamError | None]:
         task = asyncio.create_task(self.splice.run(released))
         await asyncio.sleep(0)
+        self.wheel.turn()
         return task
 
     def after(self, seconds: float) -> None:
+        """Silence is counted from the tick that sees it first."""
+        self.wheel.turn()
         self.now += seconds
         self.wheel.turn()
 
@@ -86,6 +89,20 @@ async def test_too_long_a_silence_ends_the_attempt():
     assert fault is not None
     assert fault.kind is FaultKind.IDLE
     assert scene.exchange.aborted
+
+
+async def test_silence_is_never_counted_from_before_the_last_bytes():
+    scene = Scene(FakeExchange(hangs=True))
+    task = await scene.started()
+    scene.now += 9.0  # since the last tick
+
+    scene.exchange.push(HI)
+    scene.now += LIMITS.idle_timeout - 0.5
+    scene.wheel.turn()
+    scene.wheel.turn()
+
+    assert not task.done()
+    task.cancel()
 
 
 async def test_a_slow_client_stops_its_upstream_and_silence_does_not_count():
