@@ -45,6 +45,8 @@ def node(nodes):
 
 async def opened(pair, node):
     """The circuit is open by a failure at the first gateway, and the second one knows."""
+    for gateway in (pair.one, pair.two):
+        await pair.until_chat(gateway, 200, within=OPEN_FOR)
     await node.inject(FAILS_ONCE)
     assert await pair.chat(pair.one) == 503
     await asyncio.sleep(KNOWN)
