@@ -26,6 +26,7 @@ from llmgw.web.limits import (
     READ_AHEAD_BYTES,
     WRITE_BUFFER,
 )
+from llmgw.web.loop import RequestLoop
 from llmgw.web.watches import EndWatch, FlushWatch
 
 log = logging.getLogger("llmgw.web")
@@ -73,13 +74,14 @@ class Connections(web.Server):
         return request
 
 
-class Connection(web.RequestHandler):
+class Connection(RequestLoop):
     """Kept small: what it adds to aiohttp's handler is named in the methods below."""
 
     __slots__ = (
         "_drained",
         "_end_watch",
         "_flush_watch",
+        "_has_ahead",
         "_head_bytes",
         "_is_half_closed",
         "_on_pause",
@@ -108,6 +110,7 @@ class Connection(web.RequestHandler):
         self._max_msg_queue_size = READ_AHEAD
         self._msg_queue_resume_size = READ_AHEAD // 2
         self._server = server
+        self._has_ahead = False  # bytes came behind the request that is served
         self._head_bytes = 0
         self._is_half_closed = False
         self._on_pause: Callable[[], None] | None = None
@@ -162,12 +165,14 @@ class Connection(web.RequestHandler):
         body = request.content
         if body.exception() is not None:
             body.feed_eof()  # nothing more will come of it: no lingering
-        elif body.is_eof() and not self.is_ending:
+        elif not body.is_eof():
+            if "Expect" in request.headers and not self.was_asked_for_body:
+                self._lingering_time = BRIEF_LINGER  # the body will hardly come
+        elif self._has_ahead and not self.is_ending:
             # The parser stops between messages once some are waiting, and goes on only when it
             # is fed: without this a pipelined request could lie in it for ever.
             self.data_received(b"")
-        elif "Expect" in request.headers and not self.was_asked_for_body:
-            self._lingering_time = BRIEF_LINGER  # the body will hardly come
+            self._has_ahead = bool(self._messages)
         self.was_asked_for_body = False
 
     def abort(self) -> None:
@@ -184,6 +189,8 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         waits = self._waiter is not None
         super().data_received(data)
+        if self.turn is not None or len(self._messages) > 1:
+            self._has_ahead = True
         if self._messages:
             self._head_bytes = 0
             if not isinstance(self._messages[-1][0], RawRequestMessage):
@@ -191,7 +198,8 @@ class Connection(web.RequestHandler):
         elif waits:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
-                self._refuse_head()
+                self._server.refuse(self, None, HeadTooLarge())
+                self.force_close()
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio lets it answer
         """A client that has shut its sending side has left (the transport then closes), unless
@@ -219,10 +227,6 @@ class Connection(web.RequestHandler):
         for body in broken:
             body.set_exception(web.RequestPayloadError())
         return bool(broken)
-
-    def _refuse_head(self) -> None:
-        self._server.refuse(self, None, HeadTooLarge())
-        self.force_close()
 
     # --- noticing that a client leaves while nothing is read
 
