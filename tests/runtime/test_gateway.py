@@ -12,7 +12,6 @@ from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS
 from tests.builders import POOL, account, call, config, node, streaming
 from tests.fakes.downstream import FakeDownstream
 from tests.fakes.events import DONE, HELLO, ROLE
-from tests.fakes.exchange import FakeUpstreams
 from tests.fakes.scene import ANSWER, REFUSED, Scene, answers, streams
 
 A, B, C = node("a"), node("b", 8001), node("c", 8002)
@@ -234,7 +233,6 @@ async def test_what_is_small_is_held_and_what_is_not_is_passed_by_the_running_li
     scene = Scene(answers(), answers(), gateway=GatewayConfig(max_buffered_response_bytes=4))
     await scene.serves()
     scene.gateway.replace(config(A, B, models=("m",)), None)
-    assert isinstance(scene.upstreams, FakeUpstreams)
     scene.client = FakeDownstream()
 
     await scene.serves()
