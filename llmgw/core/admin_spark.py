@@ -20,8 +20,12 @@ class Spark:
 
 
 def spark_of(values: Sequence[float | None], *, ceiling: float | None = None) -> Spark:
-    """The oldest first; None is a gap. `ceiling`: the value at the top, else the greatest one."""
-    top = ceiling or max((one for one in values if one is not None), default=0.0) or 1.0
+    """The oldest first; None is a gap. `ceiling`: the value at the top, else the greatest one.
+    Nothing but zeros is an empty picture: a line at the bottom would look like something.
+    """
+    if not any(values):
+        return Spark("", "", ())
+    top = ceiling or max((one for one in values if one is not None))
     runs = _runs(
         [
             None if one is None else _point(at, len(values), one / top)
