@@ -130,11 +130,14 @@ ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
 
 
 def _add(arguments: argparse.Namespace, digest: str) -> Raw:
+    models = [one.strip() for one in arguments.models.split(",") if one.strip()]
+    if not models:
+        raise _refused("--models", "must name a model, or * for all")
     row: dict[str, object] = {
         "name": arguments.name or f"key-{digest[:8]}",
         "digest": f"sha256:{digest}",
         "pool": arguments.pool or CLUSTER,
-        "models": [one.strip() for one in arguments.models.split(",") if one.strip()],
+        "models": models,
     }
     if arguments.expires is not None:
         ends = time.time() + _read("--expires", parse_duration, arguments.expires)
