@@ -31,10 +31,12 @@ class _Window:
 
     def _turn(self, second: int) -> None:
         """Forget what has left the window; a time before the last one counts as the last."""
+        if second <= self._second:
+            return
         for past in range(self._second + 1, min(second, self._second + WINDOW) + 1):
             self._total -= self._buckets[past % WINDOW]
             self._buckets[past % WINDOW] = 0
-        self._second = max(self._second, second)
+        self._second = second
 
 
 class RetryBudget:

@@ -6,6 +6,7 @@ Durations are seconds, sizes are bytes. `llmgw/config_file` makes these from TOM
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llmgw.core.types import (
     CLUSTER,
@@ -166,8 +167,7 @@ class ModelsConfig:
         return next((one.ring for one in self.available if one.name == model), None)
 
 
-@dataclass(frozen=True, slots=True)
-class BaseUrl:
+class BaseUrl(NamedTuple):
     """The part of an upstream's URL before `/v1`: `prefix` is "" or starts with "/"."""
 
     scheme: str

@@ -50,6 +50,7 @@ _PLACES = (
     ("response", "status_details", "error"),
     ("status_details", "error"),
 )
+_HOLDERS = frozenset(place[0] for place in _PLACES)
 _LABEL_CHARACTERS = 64
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_.:/\[\] -]")
 
@@ -136,6 +137,8 @@ def error_answer(answer: object, dialect: Dialect) -> bytes:
 
 
 def _error_member(answer: object) -> dict[str, object] | None:
+    if isinstance(answer, dict) and _HOLDERS.isdisjoint(answer):
+        return answer if "error" in (answer.get("type"), answer.get("object")) else None
     for place in _PLACES:
         found = document.member(answer, *place)
         if isinstance(found, dict):

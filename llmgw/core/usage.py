@@ -61,9 +61,14 @@ def _usage_at(body: bytes, at: int, dialect: Dialect) -> Usage:
     found = _OBJECT.match(body, at)
     if found is None:
         return UNKNOWN
-    text = body[found.end() : found.end() + _LONGEST_USAGE].decode("utf-8", "replace")
+    start = found.end()
     try:
-        value, _ = _DECODER.raw_decode(text)
+        value = (
+            _flat_object(body, start)
+            or _DECODER.raw_decode(
+                body[start : start + _LONGEST_USAGE].decode("utf-8", "replace")
+            )[0]
+        )
     except (ValueError, RecursionError):
         return UNKNOWN
     return _anthropic(value) if dialect is Dialect.MESSAGES else _openai(value)
@@ -71,13 +76,15 @@ def _usage_at(body: bytes, at: int, dialect: Dialect) -> Usage:
 
 def _openai(value: object) -> Usage:
     """chat and completions say prompt and completion, responses say input and output."""
-    tokens_in = _first_count(value, ("prompt_tokens",), ("input_tokens",))
-    tokens_out = _first_count(value, ("completion_tokens",), ("output_tokens",))
-    cached = _first_count(
-        value,
-        ("prompt_tokens_details", "cached_tokens"),
-        ("input_tokens_details", "cached_tokens"),
-    )
+    tokens_in = document.count(value, "prompt_tokens")
+    if tokens_in is None:
+        tokens_in = document.count(value, "input_tokens")
+    tokens_out = document.count(value, "completion_tokens")
+    if tokens_out is None:
+        tokens_out = document.count(value, "output_tokens")
+    cached = document.count(value, "prompt_tokens_details", "cached_tokens")
+    if cached is None:
+        cached = document.count(value, "input_tokens_details", "cached_tokens")
     return Usage(tokens_in, tokens_out, cached)
 
 
@@ -92,6 +99,9 @@ def _anthropic(value: object) -> Usage:
     return Usage(fresh + (read or 0) + (written or 0), output, read)
 
 
-def _first_count(value: object, *paths: tuple[str, ...]) -> int | None:
-    counts = (document.count(value, *path) for path in paths)
-    return next((one for one in counts if one is not None), None)
+def _flat_object(body: bytes, start: int) -> object:
+    """An object without others in it, which ends at the next brace; None: it is none."""
+    end = body.find(b"}", start, start + _LONGEST_USAGE) + 1
+    if not end or body.find(b"{", start + 1, end) >= 0:
+        return None
+    return document.parse(body[start:end])

@@ -10,14 +10,12 @@ from typing import Final, TypeVar, cast
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
-    Counter,
-    Gauge,
-    Histogram,
     disable_created_metrics,
     generate_latest,
 )
 
 from llmgw import __version__
+from llmgw.observe.plain import Counter, Gauge, Histogram
 
 _disable_created: Callable[[], None] = disable_created_metrics
 _disable_created()  # they double the series, and no dashboard of ours reads them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llmgw.core.classify import Fault
 from llmgw.core.config import Config
@@ -28,8 +29,7 @@ ERROR_BODY_LIMIT = 1024 * 1024  # a longer error answer is no answer
 ERROR_BODY_TIMEOUT = 30.0  # an upstream that has said its status says the rest soon, seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """The whole answer is out. `fault` is an error that the upstream itself put into it."""
 
     status: int

@@ -42,18 +42,24 @@ class Attempt:
     async def _until_decided(self) -> Result | StreamRelay | PassThrough:
         """Up to the first visible event of a stream, or to the end of any other answer that can
         be held: what the client sees from then on is under no first-event timeout."""
+        limit = self._first_event_limit()
+        if limit is None:
+            return await self._decide()
         try:
-            async with asyncio.timeout(self._first_event_limit()):
-                exchange = await self._open()
-                decided: Result | StreamRelay | PassThrough | None = None
-                try:
-                    decided = await self._take(decoded(exchange))
-                finally:
-                    if not isinstance(decided, RUNS_ON):
-                        exchange.abort()
-                return decided
+            async with asyncio.timeout(limit):
+                return await self._decide()
         except TimeoutError:
             raise UpstreamError(FaultKind.TIMEOUT, "first event") from None
+
+    async def _decide(self) -> Result | StreamRelay | PassThrough:
+        exchange = await self._open()
+        decided: Result | StreamRelay | PassThrough | None = None
+        try:
+            decided = await self._take(decoded(exchange))
+        finally:
+            if not isinstance(decided, RUNS_ON):
+                exchange.abort()
+        return decided
 
     def _first_event_limit(self) -> float | None:
         if self._last or not self._errand.call.stream:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from llmgw.core.capacity import Pace, wait_for_room
@@ -22,6 +22,8 @@ from llmgw.observe.metrics import QUEUE_DEPTH, QUEUE_WAIT, TIMEOUTS, child
 
 Leave = Callable[[], None]
 HasRoom = Callable[[], bool]
+
+UNLIMITED = nullcontext()
 
 
 @dataclass(slots=True, eq=False)
@@ -55,14 +57,16 @@ class Capacity:
         self._keys: dict[KeyId, _Gate] = {}
         self._assignments: Counter[AssignmentId] = Counter()
 
-    @contextmanager
-    def of_key(self, principal: Principal) -> Iterator[None]:
-        """Raises `LimitReached` where the key's own limit is used up."""
+    def of_key(self, principal: Principal) -> AbstractContextManager[None]:
+        """On entry it raises `LimitReached` where the key's own limit is used up."""
         if principal.max_in_flight is None or principal.key is None:
-            yield
-            return
-        gate = self._keys.setdefault(principal.key, _Gate())
-        gate.limit = principal.max_in_flight
+            return UNLIMITED
+        return self._counted(principal.key, principal.max_in_flight)
+
+    @contextmanager
+    def _counted(self, key: KeyId, limit: int) -> Iterator[None]:
+        gate = self._keys.setdefault(key, _Gate())
+        gate.limit = limit
         if not gate.has_room:
             raise LimitReached(
                 "this key has too many requests in flight", headers=self._hint(gate)

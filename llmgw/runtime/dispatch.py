@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from llmgw.core.answers import error_event
 from llmgw.core.budget import RetryBudget
@@ -53,8 +52,7 @@ class Watch(Protocol):
         """Ask the node's list, bounded; True only if a successful list no longer has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What one dispatch is handed besides its errand."""
 
     tools: Tools

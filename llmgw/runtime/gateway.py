@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 from llmgw.core.budget import RetryBudget
 from llmgw.core.catalog import Catalog
@@ -63,6 +64,8 @@ class Gateway:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        self._id_prefix = f"req_{secrets.token_hex(6)}"
+        self._ids = count(secrets.randbits(32))
         self.snapshot = build_snapshot(config)
         self.keyring = keyring
         self.registry = registry
@@ -97,7 +100,8 @@ class Gateway:
         self.wheel.period = period_for(config.streams)
 
     def new_request_id(self) -> str:
-        return f"req_{secrets.token_hex(12)}"
+        """Unique, and no secret: the operating system is asked for randomness once."""
+        return f"{self._id_prefix}{next(self._ids):012x}"
 
     def catalog(self, pool: PoolName) -> Catalog:
         return self.router.catalog(self.snapshot, pool)
@@ -175,7 +179,8 @@ class Gateway:
 
     def _expect_somebody(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
         ask = eligibility.ask
-        self._count_exclusions(eligibility, self.label(ask.pool, ask.model or ""))
+        if eligibility.reasons:
+            self._count_exclusions(eligibility, self.label(ask.pool, ask.model or ""))
         if not eligibility.candidates:
             self._log_refusal(eligibility)
             raise self.router.refusal(snapshot, eligibility)
@@ -191,7 +196,9 @@ class Gateway:
         call = errand.call
         eligibility = self.router.eligible(snapshot, ask)  # anew: it may have waited in line
         plan = self.router.plan(snapshot, self._with_room(eligibility), call, principal)
-        budget = self._budgets.setdefault(principal.pool, RetryBudget())
+        budget = self._budgets.get(principal.pool)
+        if budget is None:
+            budget = self._budgets[principal.pool] = RetryBudget()
         budget.request(self._tools.clock())
         context = Context(
             self._tools,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from prometheus_client import Gauge
-
 from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
 from llmgw.core.config import BaseUrl, Node, Upstream
 from llmgw.core.types import UpstreamName
@@ -17,6 +15,7 @@ from llmgw.observe.metrics import (
     child,
     forget,
 )
+from llmgw.observe.plain import Gauge
 from llmgw.upstream.pool import PoolStats
 
 Series = tuple[str, ...]

@@ -25,6 +25,9 @@ MOST_COUNTED = 20_000  # requests of five minutes that usage is added up from, a
 ABSENT = (405, 501)
 CLIENTS_OWN = "client_error"  # the reason of what is no fault of the assignment
 
+_TRIED = Sample(attempts=1)
+_FAILED = Sample(attempts=1, failures=1)
+
 Past = tuple[RequestRow, tuple[AttemptRow, ...]]
 
 
@@ -44,7 +47,9 @@ class Observed:
             self._seat(request.pool, done.attempts[-1].assignment).streamed_after(
                 request.ended, done.first_event
             )
-        lately = self._pools.setdefault(request.pool, _Lately())
+        lately = self._pools.get(request.pool)
+        if lately is None:
+            lately = self._pools[request.pool] = _Lately()
         lately.requests.append((request, done.attempts))
         lately.counted.append(request)
 
@@ -75,7 +80,10 @@ class Observed:
         self._pools = {pool: one for pool, one in self._pools.items() if pool in pools}
 
     def _seat(self, pool: PoolName, assignment: AssignmentId) -> _Seat:
-        return self._seats.setdefault((pool, assignment), _Seat())
+        seat = self._seats.get((pool, assignment))
+        if seat is None:
+            seat = self._seats[pool, assignment] = _Seat()
+        return seat
 
     def _lately(self, pool: PoolName) -> _Lately:
         return self._pools.get(pool) or _NOTHING
@@ -132,7 +140,7 @@ class _Seat:
             return
         served = attempt.outcome is Outcome.SUCCEEDED
         failed = not served and attempt.reason != CLIENTS_OWN
-        self.ring.add(attempt.ended, Sample(attempts=1, failures=int(failed)))
+        self.ring.add(attempt.ended, _FAILED if failed else _TRIED)
         if served:
             self._served(request, attempt)
             return

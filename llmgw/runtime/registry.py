@@ -42,10 +42,23 @@ class _Entry:
 
     state: UpstreamState
     in_flight: int = 0
-    watchers: dict[object, Callable[[], None]] = field(default_factory=dict)
+    watchers: set[_Watcher] = field(default_factory=set)
 
     def leave(self) -> None:
         self.in_flight -= 1
+
+
+class _Watcher:
+    """One attempt that waits for its node's first byte."""
+
+    __slots__ = ("_entry", "tell")
+
+    def __init__(self, entry: _Entry, tell: Callable[[], None]) -> None:
+        self._entry = entry
+        self.tell = tell
+
+    def remove(self) -> None:
+        self._entry.watchers.discard(self)
 
 
 class Registry:
@@ -164,9 +177,9 @@ class Registry:
         entry = self._places.get(place_of(upstream))
         if entry is None:
             return _nowhere
-        token = object()
-        entry.watchers[token] = callback
-        return lambda: _forget(entry, token)
+        watcher = _Watcher(entry, callback)
+        entry.watchers.add(watcher)
+        return watcher.remove
 
     def reload(self, config: Config) -> None:
         """Take a new configuration; upstreams that stay keep their whole state."""
@@ -237,14 +250,10 @@ def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamN
 
 
 def _tell(entry: _Entry) -> None:
-    watchers = tuple(entry.watchers.values())
+    watchers = tuple(entry.watchers)
     entry.watchers.clear()
-    for callback in watchers:
-        callback()
-
-
-def _forget(entry: _Entry, token: object) -> None:
-    entry.watchers.pop(token, None)
+    for watcher in watchers:
+        watcher.tell()
 
 
 def _nowhere() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmgw.core.circuit import CircuitKey
 from llmgw.core.eligibility import Candidate
@@ -28,8 +28,7 @@ OPEN_AFTER = 5.0  # a request that takes longer has a row before it ends
 LOOK_EVERY = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(NamedTuple):
     scope: Scope
     client: Client
     started: float

@@ -130,7 +130,8 @@ class Exchange:
     def abort(self) -> None:
         """Close the connection at once, unless the body has ended. The sink hears nothing more."""
         self._sink = None
-        self.fail(UpstreamError(FaultKind.CUT, "aborted"))
+        if not self._ended:
+            self.fail(UpstreamError(FaultKind.CUT, "aborted"))
 
     def receive(self, data: bytes) -> None:
         self._heard = True

@@ -182,4 +182,4 @@ class Pool:
 
 
 def _origin(url: BaseUrl) -> tuple[str, str, int]:
-    return (url.scheme, url.host, url.port)
+    return url[:3]  # a path prefix is none of it

@@ -19,11 +19,9 @@ def render_head(url: BaseUrl, request: UpstreamRequest) -> bytes:
     Raises ValueError for what could be read as another line or request; the text is ours.
     """
     body, method = request.body, request.method
-    lines = [f"{method} {url.prefix}{request.target} HTTP/1.1", f"host: {url.authority}"]
-    lines += [
-        f"{_label(name) if len(name) <= CACHED_NAME else _check(name)}{value}"
-        for name, value in request.headers
-    ]
+    lines = [f"{method} {url.prefix}{request.target} HTTP/1.1", _host(url)]
+    for name, value in request.headers:
+        lines.append((_label(name) if len(name) <= CACHED_NAME else _check(name)) + value)
     if body or method not in _WITHOUT_LENGTH:
         lines.append(f"content-length: {len(body)}")
     text = "\r\n".join(lines)
@@ -45,6 +43,11 @@ def _check(name: str) -> str:
     if not name or name.lower() in _OURS:
         raise ValueError("a request header is the connection's own to set")
     return f"{name}: "
+
+
+@lru_cache(maxsize=4096)
+def _host(url: BaseUrl) -> str:
+    return f"host: {url.authority}"
 
 
 _label = lru_cache(maxsize=512)(_check)
