@@ -375,3 +375,10 @@ def test_no_row_is_dead():
     }
 
     assert first == set(range(len(TABLE)))
+
+
+def test_to_take_no_websocket_is_no_failure_and_another_may():
+    verdict = judged(Fault(KIND.UNSUPPORTED))
+
+    assert (verdict.move_on, verdict.effect) == (True, NONE)
+    assert (verdict.reason, verdict.demote_for) == ("websocket_unsupported", None)

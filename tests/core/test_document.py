@@ -45,3 +45,14 @@ def test_a_look_up_follows_its_path():
 
     assert document.text(answer, "a", "text") == "t"
     assert document.count(answer, "a", "n") == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        pytest.param({"a": ["é", 1.5]}, '{"a":["é",1.5]}'.encode(), id="as it is"),
+        pytest.param({"a": "\ud800"}, b'{"a":"\\ud800"}', id="half a surrogate pair"),
+    ],
+)
+def test_whatever_was_parsed_can_be_written(value, written):
+    assert document.dump(value) == written

@@ -47,6 +47,7 @@ def body(**error):
 @pytest.mark.parametrize(
     ("kind", "status", "code", "type"),
     [
+        (FaultKind.UNSUPPORTED, 426, "websocket_unsupported", "invalid_request_error"),
         (FaultKind.CONNECT, 503, "no_reachable_backend", "service_unavailable"),
         (FaultKind.LOST, 503, "no_reachable_backend", "service_unavailable"),
         (FaultKind.DEAD, 503, "no_reachable_backend", "service_unavailable"),
