@@ -12,6 +12,7 @@ from llmgw.core.config import Config
 from llmgw.core.policy import KeyRing
 from llmgw.daemon.keyfile import Keys
 from llmgw.daemon.records import Records
+from llmgw.daemon.tracing import Tracing
 from llmgw.observe import logs
 from llmgw.observe.metrics import CONFIG_LOADED, before_render
 from llmgw.runtime.discoverer import DiscoveryLoop
@@ -85,6 +86,8 @@ class House:
             instance=instance,
             watch=NodeWatch(self._registry, self._monitor, self._discoverer),
         )
+        self._tracing = Tracing(supervisor, instance=instance)
+        self._trace(config)
         self._show(loaded)
         before_render(self._live_gauges().refresh)
 
@@ -123,6 +126,7 @@ class House:
         for part in (self._monitor, self._discoverer, self._scraper, self._gauges):
             part.reload()
         logs.setup(loaded.config.log, sys.stderr)
+        self._trace(loaded.config)
         self._show(loaded)
 
     def refuse(self, reason: str) -> None:
@@ -142,6 +146,11 @@ class House:
         self._pools.close()
         self.sockets.close()
         await self._client.close()
+        await self._tracing.close()
+
+    def _trace(self, config: Config) -> None:
+        self._tracing.take(config.tracing)
+        self.gateway.tracer = self._tracing.tracer
 
     def _live_gauges(self) -> LiveGauges:
         board = self.gateway.board

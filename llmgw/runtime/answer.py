@@ -83,7 +83,6 @@ class Errand:
     keeper: Keeper | None = None  # of calls that make something at an upstream
     started: float = 0.0  # monotonic
     explain: bool = False  # the client may see how many attempts it took, and the overhead
-    first_event: float | None = None  # seconds until a stream's first visible event
     journey: Journey = field(default_factory=Journey)
 
     @property
@@ -97,9 +96,12 @@ class Errand:
 
     def shown(self, assignment: AssignmentId, *, now: float) -> None:
         """The client is about to see the first visible event of a stream."""
-        self.first_event = now - self.started
-        TIME_TO_FIRST_EVENT.observe(self.first_event)
-        child(ASSIGNMENT_FIRST_VISIBLE, assignment).observe(now - self.journey.attempt_began)
+        journey = self.journey
+        journey.first_event = now - self.started
+        TIME_TO_FIRST_EVENT.observe(journey.first_event)
+        child(ASSIGNMENT_FIRST_VISIBLE, assignment).observe(now - journey.attempt_began)
+        if journey.span is not None:
+            journey.span.first_visible()
 
     def seen(self) -> None:
         """Output is about to reach the client: the early commit has nothing more to do."""

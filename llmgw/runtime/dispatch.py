@@ -150,11 +150,8 @@ class Dispatch:
         if result.fault is not None and result.fault.kind in TIMED_OUT:
             child(TIMEOUTS, TIMED_OUT[result.fault.kind]).inc()
         match result:
-            case Served(status, usage, fault):
-                self._served(candidate, status, usage, fault)
-                return True
-            case Broken(fault, status, usage):
-                self._served(candidate, status, usage, fault)
+            case Served() | Broken():
+                self._served(candidate, result.status, result.usage, result.fault)
                 return True
             case Refused():
                 return await self._refused(candidate, result)
@@ -252,7 +249,8 @@ class Dispatch:
             )
 
     def _settle(self) -> None:
-        context = self._context
+        context, journey = self._context, self._errand.journey
+        journey.status, journey.usage = self._status, self._usage
         if not self._failover.log:
             context.settler.abandon(context.scope)
             return
@@ -263,7 +261,7 @@ class Dispatch:
             status=self._status,
             started=self._started,
             usage=self._usage,
-            first_event=self._errand.first_event,
+            first_event=journey.first_event,
             model_label=self._errand.model_label,
         )
 

@@ -37,6 +37,7 @@ from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.shared import SharedBoard
 from llmgw.runtime.snapshot import Snapshot, build_snapshot, seats_of
+from llmgw.runtime.traces import Tracer, traced, tracing
 from llmgw.runtime.way import HTTP, Way
 from llmgw.runtime.wheel import Wheel, period_for
 
@@ -76,6 +77,7 @@ class Gateway:
         self.capacity = Capacity(clock=clock)
         self.router = Router(registry, self.board, clock=clock, wall=wall)
         self.wheel = Wheel(period_for(config.streams), clock)
+        self.tracer: Tracer | None = None
         self._watch = watch
         self.observed = Observed(wall=wall)
         self.settler = Settler(
@@ -135,9 +137,15 @@ class Gateway:
         journey: Journey | None = None,
     ) -> None:
         """Answer the call. Raises `GatewayError` while the client has seen nothing."""
+        journey = journey or Journey()
         IN_FLIGHT.inc()
         try:
-            await self._serve(call, principal, downstream, way, journey or Journey())
+            if self.tracer is None:
+                await self._serve(call, principal, downstream, way, journey)
+                return
+            model = self.label(principal.pool, call.model)
+            with tracing(self.tracer, call, principal.pool, model, journey) as trace:
+                await self._serve(call, principal, downstream, traced(way, trace), journey)
         finally:
             IN_FLIGHT.dec()
 

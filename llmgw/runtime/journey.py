@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from llmgw.core.types import AssignmentId
+from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.observe.metrics import STAGE_DURATION, child
 
 
@@ -18,6 +20,17 @@ class Stage(StrEnum):
     ANSWER = "answer"  # judging an answer, and its head on the way to the client
 
 
+class AttemptTrace(Protocol):
+    """One try on one upstream, until its stream ends."""
+
+    @property
+    def traceparent(self) -> str: ...
+
+    def first_visible(self) -> None: ...
+
+    def end(self, *, status: int | None, error: str | None) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Journey:
     """Belongs to one request; every attempt of it adds to the same one."""
@@ -26,6 +39,10 @@ class Journey:
     attempts: int = 0
     attempt_began: float = 0.0  # monotonic
     overhead: float = 0.0  # seconds
+    first_event: float | None = None  # seconds until a stream's first visible event
+    status: int = 0  # of the answer, once it has been settled
+    usage: Usage = UNKNOWN
+    span: AttemptTrace | None = None  # of the attempt that runs, where traces are wanted
 
     def spent(self, stage: Stage, since: float) -> None:
         """From `since`, a reading of `time.perf_counter`, until now."""
