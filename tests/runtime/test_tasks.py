@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from llmgw.runtime.tasks import DELAY_CEILING, Supervisor, backoff
+from llmgw.runtime.tasks import DELAY_CEILING, Supervisor, backoff, race
 from tests.fakes.asked import settle
 from tests.fakes.clock import Clock
 
@@ -209,3 +209,46 @@ class TestStop:
     async def test_twice_is_as_good_as_once(self, supervisor):
         await supervisor.stop()
         await supervisor.stop()
+
+
+async def test_a_race_ends_with_its_first_runner_and_leaves_none_behind():
+    ended = []
+
+    async def quick() -> None:
+        await asyncio.sleep(0)
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("slow")
+
+    await race(quick(), slow())
+
+    assert ended == ["slow"]
+
+
+async def test_what_a_runner_raises_is_raised():
+    async def fails() -> None:
+        raise ValueError("x")
+
+    with pytest.raises(ValueError, match="x"):
+        await race(fails(), asyncio.sleep(60))
+
+
+async def test_a_race_that_is_cancelled_ends_its_runners():
+    ended = asyncio.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    racing = asyncio.create_task(race(slow(), asyncio.sleep(60)))
+    await asyncio.sleep(0.01)
+    racing.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await racing
+    assert ended.is_set()
