@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +24,15 @@ POOL_SIZE = 5
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
 
 _READING = "llmgw_reading"
-_FOREIGN = (SQLAlchemyError, OSError, ModuleNotFoundError)
+# ValueError and OverflowError: a value that the driver can't put into its statement
+_FOREIGN = (
+    SQLAlchemyError,
+    sqlite3.Error,
+    OSError,
+    ModuleNotFoundError,
+    ValueError,
+    OverflowError,
+)
 _POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 
 
@@ -52,6 +61,13 @@ class Database:
         async with _mapped(), self._reading.connect() as connection:
             yield connection
 
+    async def probe(self) -> None:
+        """Find out whether SQLite's file can be opened, before the driver gives it a thread:
+        where it can't, that thread ends after everything else, with a traceback."""
+        if self.is_sqlite:
+            async with _mapped():
+                await asyncio.to_thread(_open_and_close, self.engine)
+
     async def check(self) -> None:
         """Write without a change: a database may answer and yet take nothing."""
         async with self.write() as connection:
@@ -71,7 +87,7 @@ def connect(url: str) -> Database:
             return _postgresql(parsed.set(drivername="postgresql+asyncpg"))
         if parsed.drivername in ("sqlite", "sqlite+aiosqlite"):
             return _sqlite(parsed.set(drivername="sqlite+aiosqlite"))
-    except (*_FOREIGN, ValueError) as error:
+    except _FOREIGN as error:
         raise store_error(error) from None  # its text may quote the URL, with the password
     raise StoreError(StoreFault.OTHER, "it is neither sqlite nor postgresql")
 
@@ -100,12 +116,22 @@ def _sqlite(url: URL) -> Database:
     return Database(engine, keeper)
 
 
+def _open_and_close(engine: AsyncEngine) -> None:
+    arguments, options = engine.dialect.create_connect_args(engine.url)
+    opener: Callable[..., sqlite3.Connection] = sqlite3.connect
+    opener(*arguments, **options).close()
+
+
 def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     """The driver's own transactions are off: they begin too late to read and then write."""
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()  # the pool has not got it yet, and its thread would stay
+        raise
     cursor.close()
 
 

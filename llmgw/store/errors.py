@@ -132,7 +132,9 @@ def _fault_of(error: BaseException) -> StoreFault | None:
         return StoreFault.UNREACHABLE
     if isinstance(error, (OSError, TimeoutError, ModuleNotFoundError)):
         return StoreFault.UNREACHABLE
-    return StoreFault.OTHER if isinstance(error, (ArgumentError, ValueError)) else None
+    return (
+        StoreFault.OTHER if isinstance(error, (ArgumentError, ValueError, OverflowError)) else None
+    )
 
 
 def _detail(error: BaseException) -> str:

@@ -50,6 +50,7 @@ async def open_database(url: str) -> Database:
     """Connect and migrate. Raises `StoreError`, one clear line."""
     database = connect(url)
     try:
+        await database.probe()
         await migrate(database)
         await database.check()
     except BaseException:

@@ -152,6 +152,10 @@ class Writer:
         except asyncio.CancelledError:
             self._jobs.extendleft(job for job in reversed(group) if not job.is_settled)
             raise
+        except BaseException:  # a mistake in an operation: nobody shall wait for ever
+            for job in group:
+                job.fail(StoreError(StoreFault.OTHER, "an operation broke off"))
+            raise
 
     async def _write_batch(self) -> None:
         if self._timer is not None:

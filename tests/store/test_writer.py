@@ -268,3 +268,19 @@ async def test_a_pin_is_found_by_any_gateway(store):
     await store.pins.put(POOL, PinKind.RESPONSE, "resp_1", AssignmentId("blue/a"), now=1.0)
 
     assert await store.pins.find(POOL, PinKind.RESPONSE, "resp_1", now=2.0) == "blue/a"
+
+
+async def test_a_mistake_in_an_operation_lets_nobody_wait_for_ever(url, tmp_path):
+    async def mistaken(transaction):
+        raise KeyError("of ours")
+
+    store = await open_store(url, state_dir=tmp_path, instance="one")
+    run = asyncio.create_task(store.writer.run())
+    waiting = [store.writer.submit(mistaken), store.writer.put([pin("beside")])]
+
+    with pytest.raises(KeyError):
+        await run
+    for one in waiting:
+        with pytest.raises(StoreError):
+            await one
+    await store.close()
