@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from llmgw.sim.node import SimNode
+from tests.e2e.two_gateways import eventually
 from tests.fakes.process import COMMAND, GatewayProcess, chat
 
 
@@ -114,6 +115,7 @@ async def test_one_that_goes_away_stops_nobody_and_gets_its_rows_when_it_is_back
     lock.execute("ROLLBACK")
     lock.close()
     await eventually_state(gateway, "ok")
+    await eventually(lambda: "database answers again" in gateway.messages(), within=2.0)
     gateway.signal(signal.SIGTERM)
     assert await gateway.ended() == 0
 
