@@ -140,6 +140,9 @@ def _fault_of(error: BaseException) -> StoreFault | None:
 def _detail(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"the package {error.name} is not installed (llmgw[postgres])"
+    if isinstance(error, sqlite3.Error):
+        name = str(getattr(error, "sqlite_errorname", type(error).__name__))
+        return "no such folder, or no permission" if name == "SQLITE_CANTOPEN" else name
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__

@@ -205,6 +205,14 @@ def test_a_postgresql_database_that_does_not_exist():
     assert error.fault is StoreFault.REFUSED
 
 
+async def test_a_folder_that_does_not_exist_is_said_in_words():
+    error = await fault_of("sqlite:////nowhere/at/all/llmgw.db")
+
+    assert str(error) == (
+        "database.url: the database can't be reached: no such folder, or no permission"
+    )
+
+
 async def test_a_driver_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
 
