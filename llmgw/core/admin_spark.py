@@ -25,7 +25,7 @@ def spark_of(values: Sequence[float | None], *, ceiling: float | None = None) ->
     """
     if not any(values):
         return Spark("", "", ())
-    top = ceiling or max((one for one in values if one is not None))
+    top = ceiling or max(one for one in values if one is not None)
     runs = _runs(
         [
             None if one is None else _point(at, len(values), one / top)

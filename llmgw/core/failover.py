@@ -123,8 +123,9 @@ class Failover:
         return Handoff(attempt)
 
     def succeed(self, *, now: float, status: int = 200) -> Attempt:
+        ordinal, candidate, owner, started, *_ = self._log[-1]
         return self._end(
-            self._log[-1]._replace(ended=now, outcome=Outcome.SUCCEEDED, status=status)
+            Attempt(ordinal, candidate, owner, started, now, Outcome.SUCCEEDED, None, status)
         )
 
     def cancel(self, *, now: float) -> None:
