@@ -52,7 +52,7 @@ class FakeWatch:
 class Scene:
     """A gateway of nodes `a` and `b` (or accounts) that both list model `m`."""
 
-    def __init__(self, *script, upstreams=TWO_NODES, **sections) -> None:
+    def __init__(self, *script, upstreams=TWO_NODES, stores=None, **sections) -> None:
         self.config = config(*upstreams, models=("m",), **sections)
         self.registry = Registry(self.config)
         for one in upstreams:
@@ -66,7 +66,7 @@ class Scene:
             registry=self.registry,
             upstreams=self.upstreams,
             watch=self.watch,
-            stores=self.database.stores,
+            stores=stores or self.database.stores,
             instance="gw1",
         )
         self.client = FakeDownstream()
