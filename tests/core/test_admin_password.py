@@ -2,10 +2,9 @@
 
 import pytest
 
-from llmgw.core.admin_password import MalformedHash, PasswordHash, hash_password, parse_hash
+from llmgw.core.admin_password import MalformedHash, hash_password, nobodys_hash, parse_hash
 
 SALT = b"0123456789abcdef"
-CHEAP = PasswordHash(2, 8, 1, SALT, b"")
 WRITTEN = f"scrypt$16384$8$5${'A' * 22}==${'A' * 43}="
 
 
@@ -22,6 +21,13 @@ def test_what_is_written_is_read_again():
 
     assert parse_hash(str(made)) == made
     assert str(made).startswith("scrypt$16384$8$5$")
+
+
+def test_nobodys_hash_matches_nothing_and_costs_as_much_as_a_real_one():
+    nobody, real = nobodys_hash(SALT, b"k" * 32), hash_password("x", SALT)
+
+    assert (nobody.n, nobody.r, nobody.p) == (real.n, real.r, real.p)
+    assert not nobody.matches("")
 
 
 def test_a_lone_surrogate_is_a_password_that_does_not_match():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from hashlib import scrypt
 
-from llmgw.core.admin_password import hash_password
+from llmgw.core.admin_password import PasswordHash
 from llmgw.core.circuit import Circuit, CircuitKey
 from llmgw.core.config import AdminConfig, AdminUser, Config, Node, Pool
 from llmgw.core.discovery import ModelDiscovery, State
@@ -19,7 +20,10 @@ from tests.builders import node
 from tests.fakes.gateway import FakeGateway, FakeRegistry
 
 PASSWORD = "correct horse"
-HASH = str(hash_password(PASSWORD, b"0123456789abcdef"))
+SALT = b"0123456789abcdef"
+HASH = str(
+    PasswordHash(2, 8, 1, SALT, scrypt(PASSWORD.encode(), salt=SALT, n=2, r=8, p=1, dklen=32))
+)
 DAY, NIGHT = PoolName("day"), PoolName("night")
 
 

@@ -10,7 +10,14 @@ from typing import Final
 
 from aiohttp import web
 
-from llmgw.core.admin_password import MalformedHash, PasswordHash, hash_password, parse_hash
+from llmgw.core.admin_password import (
+    KEY_BYTES,
+    SALT_BYTES,
+    MalformedHash,
+    PasswordHash,
+    nobodys_hash,
+    parse_hash,
+)
 from llmgw.core.admin_session import (
     LIFETIME,
     form_token,
@@ -61,7 +68,9 @@ class Operators:
         self._wall = wall
         self._attempts = attempts or Attempts()
         self._hashing = asyncio.Semaphore(AT_ONCE)
-        self._nobody = hash_password(secrets.token_hex(8), secrets.token_bytes(16))
+        self._nobody = nobodys_hash(
+            secrets.token_bytes(SALT_BYTES), secrets.token_bytes(KEY_BYTES)
+        )
 
     @property
     def are_any(self) -> bool:

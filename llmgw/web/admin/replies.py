@@ -45,7 +45,7 @@ def html(
 
 
 def json(document: object) -> web.Response:
-    body = orjson.dumps(document)
+    body = orjson.dumps(document, default=_named)
     return web.Response(body=body, content_type="application/json", headers=HEADERS)
 
 
@@ -62,3 +62,10 @@ def asset(body: bytes, content_type: str, tag: str) -> web.Response:
 def not_modified(tag: str) -> web.Response:
     headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": tag}
     return web.Response(status=304, headers=headers)
+
+
+def _named(value: object) -> object:
+    """Named tuples are objects too."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return value._asdict()
+    raise TypeError(f"{type(value).__name__} is no JSON")

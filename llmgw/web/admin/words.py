@@ -37,7 +37,7 @@ def count(number: int) -> str:
 
 def percent(share: float) -> str:
     """What is more than nothing is never shown as nothing, what is not all never as all."""
-    if 0 < share < 0.005:
+    if 0 < share <= 0.005:
         return "<1 %"
     if 0.995 <= share < 1:
         return ">99 %"
@@ -50,6 +50,7 @@ def span(seconds: float) -> str:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    if seconds < 3599.5:
-        return f"{int(seconds + 0.5) // 60} min {int(seconds + 0.5) % 60} s"
-    return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60} min"
+    whole = int(seconds + 0.5)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
