@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 
@@ -52,6 +51,7 @@ _PLACES = (
 )
 _HOLDERS = frozenset(place[0] for place in _PLACES)
 _LABEL_CHARACTERS = 64
+_WRITTEN_BITS = 64  # a longer number is no code, and could not be written again
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_.:/\[\] -]")
 
 
@@ -133,7 +133,7 @@ def error_answer(answer: object, dialect: Dialect) -> bytes:
     envelope: dict[str, object] = {"error": _error_member(answer)}
     if dialect is Dialect.MESSAGES:
         envelope = {"type": "error", **envelope}
-    return json.dumps(envelope, separators=(",", ":")).encode()
+    return document.dump_as_read(envelope)
 
 
 def _error_member(answer: object) -> dict[str, object] | None:
@@ -151,7 +151,7 @@ def _error_member(answer: object) -> dict[str, object] | None:
 def _code(value: object) -> str | int | None:
     if isinstance(value, str):
         return _label(value)
-    return value if type(value) is int else None
+    return value if type(value) is int and value.bit_length() < _WRITTEN_BITS else None
 
 
 def _encodable(message: str | None) -> str | None:

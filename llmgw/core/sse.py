@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from llmgw.core import document
 
-BOM = b"\xef\xbb\xbf"
+BOM = document.BOM
 DONE = b"[DONE]"
 
 # A line ends with LF, CR or CR LF; two line ends in a row end an event.

@@ -29,6 +29,8 @@ from llmgw.runtime.splice import ClientStalled
 
 log = logging.getLogger("llmgw")
 
+NO_CONTENT = 204  # its head may say JSON all the same
+
 
 class PassThrough:
     """An answer too large to hold: once it runs it can no longer be replaced."""
@@ -109,9 +111,9 @@ def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
     What lives at the upstream is shown as it is: a client's file, a response that failed.
     """
     head = exchange.head
-    if route.model_in is ModelIn.NONE:
+    if route.model_in is ModelIn.NONE or head.status == NO_CONTENT:
         return None
-    if "json" not in (head.header("content-type") or ""):
+    if "json" not in (head.header("content-type") or "").lower():
         return None
     if len(body) > MAX_CLASSIFIED_BYTES:
         _expect_json_ends(body)
@@ -128,7 +130,8 @@ def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
 
 def _expect_json_ends(body: bytes) -> None:
     """A large body is not parsed: it would hold up every other stream."""
-    if body.lstrip()[:1] not in (b"{", b"[") or body.rstrip()[-1:] not in (b"}", b"]"):
+    text = body.removeprefix(document.BOM).strip()
+    if text[:1] not in (b"{", b"[") or text[-1:] not in (b"}", b"]"):
         raise UpstreamError(FaultKind.INVALID, "not JSON")
 
 

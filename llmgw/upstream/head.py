@@ -7,6 +7,7 @@ The parser sees the head alone; the body is walked by `framing.py`.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ CACHED_NAME = 64  # longer header names are not worth keeping
 _VERSIONS = ("1.1", "1.0")
 _END = b"\r\n\r\n"
 _FRAMING = frozenset(("content-length", "transfer-encoding", "connection"))
+_LENGTH = re.compile("[0-9]{1,18}")  # llhttp takes thousands of leading zeros, int() does not
 
 
 class Answer(NamedTuple):
@@ -154,7 +156,7 @@ def invalid(detail: str) -> UpstreamError:
 def _length(values: list[str]) -> int | None:
     if not values:
         return None
-    if len(values) > 1 or not (values[0].isascii() and values[0].isdigit()):
+    if len(values) > 1 or not _LENGTH.fullmatch(values[0]):
         raise invalid("content-length")
     return int(values[0])
 

@@ -1,3 +1,6 @@
+import json
+import sys
+
 import pytest
 
 from llmgw.core import document
@@ -10,6 +13,7 @@ from llmgw.core import document
         pytest.param(b'{"a": "\\ud83e"}', {"a": "\ud83e"}, id="half a surrogate pair"),
         pytest.param(b'{"a": -Infinity}', {"a": float("-inf")}, id="a number JSON lacks"),
         pytest.param(b'{"a": "\xe6\x9d"}', {"a": "\ufffd"}, id="a character cut in two"),
+        pytest.param(b'\xef\xbb\xbf{"a": 1}', {"a": 1}, id="behind a byte order mark"),
         pytest.param(b"[" * 100_000, None, id="too deep"),
         pytest.param(b'{"a": 1', None, id="truncated"),
         pytest.param(b": keepalive", None, id="no JSON"),
@@ -56,3 +60,31 @@ def test_a_look_up_follows_its_path():
 )
 def test_whatever_was_parsed_can_be_written(value, written):
     assert document.dump(value) == written
+
+
+@pytest.mark.parametrize("write", [document.dump, document.dump_as_read])
+def test_what_is_nested_deeper_than_encoders_recurse_is_written_like_any_other(write):
+    deep = nested(600)
+
+    assert write(deep) == deep_json(deep)
+
+
+def test_the_numbers_that_json_lacks_can_be_written_as_they_came():
+    assert document.dump_as_read({"a": float("nan")}) == b'{"a":NaN}'
+
+
+def nested(levels):
+    value = None
+    for _ in range(levels):
+        value = ["\ud800", {}, [], float("nan"), {"\u00e9": True, "a": value, '"': -1}]
+    return value
+
+
+def deep_json(value):
+    """What the standard library writes where it may recurse."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        return json.dumps(value, separators=(",", ":")).encode()
+    finally:
+        sys.setrecursionlimit(limit)

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from llmgw.core import document
 from llmgw.core.failures import (
     MAX_CLASSIFIED_BYTES,
     ErrorObject,
@@ -67,7 +68,16 @@ def test_at_the_top_level_the_type_marks_the_envelope_and_says_no_more():
 
 @pytest.mark.parametrize(
     ("code", "kept"),
-    [(404, 404), ("404", "404"), (True, None), (1.5, None), ({}, None), (None, None)],
+    [
+        (404, 404),
+        ("404", "404"),
+        (True, None),
+        (1.5, None),
+        ({}, None),
+        (None, None),
+        pytest.param(2**64, None, id="longer than can be written"),
+        (2**63 - 1, 2**63 - 1),
+    ],
 )
 def test_a_code_is_text_or_a_number(code, kept):
     assert find_error({"error": {"code": code}}) == ErrorObject(kept)
@@ -161,3 +171,9 @@ def test_the_upstream_s_own_words_make_an_error_answer():
 
     assert json.loads(error_answer(event, Dialect.RESPONSES)) == {"error": FOUND}
     assert json.loads(error_answer(event, Dialect.MESSAGES)) == {"type": "error", "error": FOUND}
+
+
+def test_the_upstream_s_own_words_are_told_however_deep_they_are():
+    deep = b'{"error":{"code":400,"x":' + b"[" * 1000 + b"]" * 1000 + b"}}"
+
+    assert error_answer(document.parse(deep), Dialect.CHAT) == deep

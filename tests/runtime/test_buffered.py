@@ -6,6 +6,7 @@ import json
 import pytest
 
 from llmgw.core.config import GatewayConfig, StreamsConfig
+from llmgw.core.document import BOM
 from llmgw.observe.metrics import PASSTHROUGH
 from tests.builders import call, streaming
 from tests.fakes.exchange import JSON, FakeExchange
@@ -37,6 +38,8 @@ async def settle() -> None:
         pytest.param((("content-type", "text/html"),), b"<html>", id="what never said JSON"),
         pytest.param((), b"\x00\x01", id="bytes of no type"),
         pytest.param(JSON, of_length(70_000), id="too large to be judged"),
+        pytest.param(JSON, BOM + ANSWER, id="JSON behind a byte order mark"),
+        pytest.param(JSON, BOM + of_length(70_000), id="large, behind a byte order mark"),
     ],
 )
 async def test_a_whole_answer_goes_out_as_it_came(headers, body):
@@ -56,6 +59,7 @@ async def test_a_whole_answer_goes_out_as_it_came(headers, body):
         pytest.param(of_length(70_000)[:-1], "upstream_invalid", id="cut, and large"),
         pytest.param(b"x" * 70_000, "upstream_invalid", id="large, and no JSON"),
         pytest.param(MISS, "upstream_model_unavailable", id="an error object"),
+        pytest.param(BOM + MISS, "upstream_model_unavailable", id="an error behind a mark"),
     ],
 )
 async def test_what_is_said_to_be_json_and_is_not_an_answer_is_replaced(body, reason):
@@ -65,6 +69,24 @@ async def test_what_is_said_to_be_json_and_is_not_an_answer_is_replaced(body, re
 
     assert (client.status, client.body) == (200, ANSWER)
     assert scene.settled == [[("retryable_failed", reason), ("succeeded", None)]]
+
+
+async def test_a_media_type_is_the_same_in_any_case():
+    shouted = (("content-type", "Application/JSON; charset=UTF-8"),)
+    scene = Scene(FakeExchange(200, shouted, (b"<html>",)), answers())
+
+    client = await scene.serves()
+
+    assert (client.status, client.body) == (200, ANSWER)
+
+
+async def test_no_content_is_an_answer_whatever_type_its_head_says():
+    scene = Scene(FakeExchange(204, JSON))
+
+    client = await scene.serves()
+
+    assert (client.status, client.body) == (204, b"")
+    assert scene.outcomes == ["succeeded"]
 
 
 async def test_an_error_under_200_that_nobody_can_replace_becomes_a_status():

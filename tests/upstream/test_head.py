@@ -211,6 +211,7 @@ def test_a_long_header_name_is_lower_cased_too():
     [
         pytest.param((("content-length", "5"), ("content-length", "5")), id="the same twice"),
         pytest.param((("content-length", "\xb2"),), id="a digit beyond ASCII"),
+        pytest.param((("content-length", "0" * 5000 + "2"),), id="more digits than int() takes"),
         pytest.param((("content-length", "5"), ("transfer-encoding", "chunked")), id="both"),
     ],
 )
