@@ -74,9 +74,10 @@ async def test_alembic_is_not_loaded_where_nothing_is_to_be_done(tmp_path):
     script = (
         "import asyncio, sys\n"
         "from llmgw.store.store import open_database\n"
-        f"asyncio.run(open_database({url!r}))\n"
-        "print('alembic' in sys.modules, flush=True)\n"
-        "import os; os._exit(0)\n"
+        "async def main():\n"
+        f"    await (await open_database({url!r})).close()\n"
+        "asyncio.run(main())\n"
+        "print('alembic' in sys.modules)\n"
     )
 
     child = await asyncio.create_subprocess_exec(
