@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from llmgw.core.config import DatabaseConfig
 from llmgw.observe.metrics import DATABASE_SPOOLED, DATABASE_UP
 from llmgw.runtime.ports import Stores
 from llmgw.runtime.tasks import Supervisor
@@ -18,6 +19,7 @@ from llmgw.store.store import Store
 log = logging.getLogger("llmgw")
 
 READERS = 2  # one look-up that hangs must not hold up the others
+START_AGAIN = 1.0
 STATE_EVERY = 0.5
 SWEEP_EVERY = 3600.0
 
@@ -35,7 +37,7 @@ class Records:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
-        self.keep = 0.0  # seconds that rows stay; set with each configuration
+        self.keep = DatabaseConfig().keep  # set with each configuration
         self._supervisor = supervisor
         self._fresh = fresh
         self._wall = wall
@@ -79,7 +81,7 @@ class Records:
                 closed = 0  # the state tells of it
             if closed:
                 log.warning("abandoned requests closed", extra={"requests": closed})
-            await asyncio.sleep(BEAT_EVERY if is_known else 1.0)
+            await asyncio.sleep(BEAT_EVERY if is_known else START_AGAIN)
 
     async def _watch(self) -> None:
         while True:
