@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage mutants stress smoke precommit hooks cases bench clean
+.PHONY: help demo test check format lint types coverage mutants stress smoke precommit hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,7 +49,7 @@ stress: $(STAMP) ## core, runtime and web in random order, five times, with asyn
 smoke: $(STAMP) ## the installed program, two simulated nodes: the first rejects, the second serves
 	$(BIN)/python tests/system/smoke.py
 
-precommit: $(STAMP) ## format, lint, types and the tests of what changed
+precommit: $(STAMP) ## format, lint, types and the quick tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
