@@ -73,7 +73,7 @@ class Splice:
         """
         self._wheel.add(self)
         self._downstream.on_pause(self._pause, self._resume)
-        self._take(released)
+        self.feed(released)
         if self._downstream.paused:
             self._pause()
         if not self._done.done():
@@ -86,8 +86,14 @@ class Splice:
     # --- the sink's side
 
     def feed(self, data: bytes) -> None:
-        if not self._finished:
-            self._take(data)
+        """One read of the upstream: nothing here may cost more than it must."""
+        if self._finished:
+            return
+        self._moved = True
+        self._tail.push(data)
+        self._downstream.write(data)
+        if self._tail.is_done():
+            self._finish()
 
     def end(self, fault: UpstreamError | None) -> None:
         self._wheel.discard(self)
@@ -115,13 +121,6 @@ class Splice:
             self._downstream.write(self._keepalive)
 
     # --- inside
-
-    def _take(self, data: bytes) -> None:
-        self._moved = True
-        self._tail.push(data)
-        self._downstream.write(data)
-        if self._tail.is_done():
-            self._finish()
 
     def _finish(self) -> None:
         """The terminal event is out: the client need not wait for the upstream's socket."""

@@ -134,9 +134,9 @@ class Exchange:
             self.fail(UpstreamError(FaultKind.CUT, "aborted"))
 
     def receive(self, data: bytes) -> None:
-        self._heard = True
         framing = self._framing
         if framing is None:
+            self._heard = True
             try:
                 data = self._reader.feed(data)
             except UpstreamError as fault:
@@ -150,7 +150,11 @@ class Exchange:
             framing.surplus = bool(data)
         elif data:
             body = framing.feed(data)
-        if body:
+        if not body:
+            pass
+        elif self._sink is not None:
+            self._sink.feed(body)
+        else:
             self._deliver(body)
         if framing.done:
             self._finish(framing)
@@ -200,9 +204,6 @@ class Exchange:
         return self._framing
 
     def _deliver(self, body: bytes) -> None:
-        if self._sink is not None:
-            self._sink.feed(body)
-            return
         self._chunks.append(body)
         self._unread += len(body)
         if self._unread > MAX_UNREAD and not self._full:

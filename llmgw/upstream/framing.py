@@ -91,6 +91,10 @@ class Chunked(Framing):
             return data
         if self._held:
             data, self._held = self._held + data, b""
+        elif self._expects is _SIZE and (line := _SIZE_LINE.match(data)) is not None:
+            begin, size = line.end(), int(line[1], 16)  # an event a chunk, a chunk a read
+            if size and begin + size + 2 == len(data) and data.endswith(b"\r\n"):
+                return data[begin:-2]
         parts: list[bytes] = []
         at = 0
         while at < len(data) and not (self.done or self.flaw):
@@ -156,6 +160,9 @@ class _Part(Enum):
     DATA = auto()
     CRLF = auto()
     TRAILERS = auto()
+
+
+_SIZE = _Part.SIZE
 
 
 def _take_whole_chunks(data: bytes, at: int, parts: list[bytes]) -> int:
