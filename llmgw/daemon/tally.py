@@ -21,7 +21,7 @@ class Tally:
         self._gateway = gateway
 
     def __call__(self, record: AccessRecord) -> None:
-        label = model_label(record.model, self._is_known)
+        label = record.label or model_label(record.model, self._is_known)
         logs.access(
             method=record.method,
             route=record.route,

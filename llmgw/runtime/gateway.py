@@ -249,11 +249,12 @@ class Gateway:
         config = self.config
         started = self._tools.clock()
         kind = made_by(call)
+        label = journey.model_label = self.label(principal.pool, call.model)
         errand = Errand(
             call,
             config,
             downstream,
-            self.label(principal.pool, call.model),
+            label,
             keeper=None if kind is None else Keeper(self.pins, principal.pool, kind),
             started=started,
             explain=principal.explain or config.routing.explain,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from llmgw.core.types import AssignmentId
 from llmgw.core.usage import UNKNOWN, Usage
-from llmgw.observe.metrics import STAGE_DURATION, child
+from llmgw.observe.metrics import STAGE_DURATION
 
 
 class Stage(StrEnum):
@@ -18,6 +18,9 @@ class Stage(StrEnum):
     PARSE = "parse"  # who asks for what
     PLAN = "plan"  # who may serve it, in which order
     ANSWER = "answer"  # judging an answer, and its head on the way to the client
+
+
+_SPENT = {stage: STAGE_DURATION.labels(stage) for stage in Stage}
 
 
 class AttemptTrace(Protocol):
@@ -35,6 +38,7 @@ class AttemptTrace(Protocol):
 class Journey:
     """Belongs to one request; every attempt of it adds to the same one."""
 
+    model_label: str | None = None  # the model, as metrics name it
     assignment: AssignmentId | None = None  # of the last attempt
     attempts: int = 0
     attempt_began: float = 0.0  # monotonic
@@ -48,7 +52,7 @@ class Journey:
         """From `since`, a reading of `time.perf_counter`, until now."""
         seconds = time.perf_counter() - since
         self.overhead += seconds
-        child(STAGE_DURATION, stage).observe(seconds)
+        _SPENT[stage].observe(seconds)
 
     def attempt(self, assignment: AssignmentId, *, now: float) -> None:
         self.assignment = assignment

@@ -25,6 +25,7 @@ class AccessRecord(NamedTuple):
     ending: Ending
     key: str | None = None  # the name of the client's key
     model: str | None = None  # as the client wrote it: not yet a metrics label
+    label: str | None = None  # of the model in metrics, where it is known already
     assignment: str | None = None  # of the last attempt
     attempts: int = 0
     overhead: float = 0.0  # of the seconds, the gateway's own

@@ -80,7 +80,18 @@ class Site:
             "malformed request refused",
             extra={"status": known.status, "reason": type(error).__name__},
         )
-        self._tell(_record(downstream, "-", MALFORMED, request_id, began))
+        seconds = time.perf_counter() - began
+        self._tell(
+            AccessRecord(
+                "-",
+                MALFORMED,
+                downstream.status,
+                downstream.bytes_sent,
+                seconds,
+                request_id,
+                downstream.ending,
+            )
+        )
         return downstream.sent
 
     async def _answer(
@@ -101,9 +112,9 @@ class Site:
         request_id = self._gateway.new_request_id()
         dialect = match.page.dialect if match else dialect_of(path)
         origins = self._gateway.config.gateway.cors_origins
-        own = _id_lines(request_id, dialect) + origin_lines(
-            request.headers.get("Origin") if origins else None, origins
-        )
+        own = _id_lines(request_id, dialect)
+        if origins:
+            own += origin_lines(request.headers.get("Origin"), origins)
         return Incoming(
             request,
             request_id,
@@ -117,22 +128,22 @@ class Site:
     def _complete(
         self, incoming: Incoming, response: web.StreamResponse | None, began: float
     ) -> None:
-        journey = incoming.journey
-        record = _record(
-            incoming.downstream,
-            incoming.request.method,
-            incoming.route,
-            incoming.request_id,
-            began,
-            status=response.status if response is not None else None,
-        )
+        downstream, journey = incoming.downstream, incoming.journey
         self._tell(
-            record._replace(
-                key=incoming.key,
-                model=incoming.model,
-                assignment=journey.assignment,
-                attempts=journey.attempts,
-                overhead=journey.overhead,
+            AccessRecord(
+                incoming.request.method,
+                incoming.route,
+                downstream.status if response is None else response.status,
+                downstream.bytes_sent,
+                time.perf_counter() - began,
+                incoming.request_id,
+                downstream.ending,
+                incoming.key,
+                incoming.model,
+                journey.model_label,
+                journey.assignment,
+                journey.attempts,
+                journey.overhead,
             )
         )
 
@@ -141,26 +152,6 @@ class Site:
             self._on_complete(record)
         except Exception as error:  # noqa: BLE001 - whoever counts must not spoil the answer
             log.error("access record lost", extra=exception_fields(error))
-
-
-def _record(
-    downstream: HttpDownstream,
-    method: str,
-    route: str,
-    request_id: str,
-    began: float,
-    *,
-    status: int | None = None,
-) -> AccessRecord:
-    return AccessRecord(
-        method=method,
-        route=route,
-        status=downstream.status if status is None else status,
-        bytes=downstream.bytes_sent,
-        seconds=time.perf_counter() - began,
-        request_id=request_id,
-        ending=downstream.ending,
-    )
 
 
 def _signed(incoming: Incoming, response: web.StreamResponse) -> web.StreamResponse:
