@@ -26,7 +26,8 @@ SESSION_HEADERS = (
 )
 
 ESCAPED_MODEL = re.compile(
-    rb'"(?:m|\\u00[46]d)(?:o|\\u00[46]f)(?:d|\\u00[46]4)(?:e|\\u00[46]5)(?:l|\\u00[46]c)"'
+    rb'"(?:m|\\u00[46]d)(?:o|\\u00[46]f)(?:d|\\u00[46]4)(?:e|\\u00[46]5)(?:l|\\u00[46]c)"',
+    re.IGNORECASE,
 )
 TOKEN = re.compile(rb'("(?:[^"\\]++|\\.)*+")(\s*:\s*)?|[\[\]{}]', re.DOTALL)
 OPENING = b"{["
@@ -202,7 +203,7 @@ def _refuse_depth(document: dict[str, Any]) -> None:
 
 def _model_of(document: dict[str, Any], body: bytes) -> str:
     """The model that was asked for; "" where the default is to take its place."""
-    if _is_suspicious(body):
+    if _is_suspicious(document, body):
         spellings = [key for key, _ in _members(body) if key.lower() == "model"]
         if spellings not in ([], ["model"]):
             raise InvalidRequest("`model` must be given once, in lower case", param="model")
@@ -214,13 +215,12 @@ def _model_of(document: dict[str, Any], body: bytes) -> str:
     return model
 
 
-def _is_suspicious(body: bytes) -> bool:
-    """Whether the key stands in the bytes twice, in other case, or behind escapes."""
-    lower = body.lower()
-    times = lower.count(b'"model"')
-    if times > 1 or (times == 1 and b'"model"' not in body):
+def _is_suspicious(document: dict[str, Any], body: bytes) -> bool:
+    """Whether the key may stand there twice, in other case, or behind escapes: parsed, a key that
+    is repeated is one. Nothing here copies a large body."""
+    if body.count(b'"model"') > 1 or (b"\\u00" in body and ESCAPED_MODEL.search(body)):
         return True
-    return b"\\u00" in lower and ESCAPED_MODEL.search(lower) is not None
+    return any(len(key) == len("model") and key.lower() == "model" != key for key in document)
 
 
 def _members(body: bytes) -> Iterator[tuple[str, int]]:

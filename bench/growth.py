@@ -1,0 +1,175 @@
+"""What size costs: 1,000 nodes with 300 models each, 10,000 keys, a start, an overload.
+
+    python bench/growth.py [nodes] [keys] [pages] [start] [overload]
+
+Prints one JSON object for each finding and writes them all to `bench/results/growth.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import statistics
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from peers import KEY, WORK, Peer, find_peers, llmgw_config
+from processes import Gateway, gateway, load, upstream
+from run import RESULTS
+
+MANY = range(20001, 21001)
+W1 = ["--connections", "64", "--requests", "10000"]
+STREAMS = ["--stream", "100", "--delay", "20", "--ramp", "0.5", "--within", "90"]
+
+
+@contextmanager
+def running(**config: Any) -> Iterator[Gateway]:
+    (peer,) = find_peers(["llmgw"])
+    path = llmgw_config(WORK / "growth.toml", **config)
+    state = Path(peer.environment["STATE_DIRECTORY"])
+    shutil.rmtree(state, ignore_errors=True)
+    state.mkdir()
+    command = [peer.command[0], "serve", "-c", str(path)]
+    with gateway(Peer("llmgw", command, peer.port, peer.ready, peer.environment)) as one:
+        load(one.peer.port, "--connections", "8", "--requests", "600")
+        yield one
+
+
+def request_cost(one: Gateway, rounds: int = 3) -> float:
+    found = []
+    for _ in range(rounds):
+        before = one.cpu()
+        told = load(one.peer.port, *W1)
+        found.append((one.cpu() - before) / max(told["ok"], 1) * 1e6)
+    return statistics.median(found)
+
+
+def idle_cost(one: Gateway, seconds: float = 12.0) -> float:
+    before = one.cpu()
+    time.sleep(seconds)
+    return (one.cpu() - before) / seconds
+
+
+def nodes() -> dict[str, Any]:
+    with upstream("--models", "2"), running() as one:
+        small = request_cost(one)
+    with upstream("--models", "300", ports=_ports(MANY)), running(ports=MANY) as one:
+        time.sleep(5)
+        idle = idle_cost(one)
+        began = one.cpu()
+        started = time.perf_counter()
+        large = request_cost(one)
+        other = idle * (time.perf_counter() - started)
+        large -= other / 30000 * 1e6  # what the checks took meanwhile is counted by itself
+        memory = one.memory()
+        assert one.cpu() > began
+    return {
+        "request_us_2_nodes": small,
+        "request_us_1000_nodes": large,
+        "ratio": large / small,
+        "checks_share_of_a_core": idle,
+        "memory_mb": memory,
+    }
+
+
+def keys() -> dict[str, Any]:
+    with upstream(), running(keys=1) as one:
+        few = request_cost(one)
+    with upstream(), running(keys=10_000) as one:
+        many = request_cost(one)
+    return {"request_us_1_key": few, "request_us_10000_keys": many, "ratio": many / few}
+
+
+def pages() -> dict[str, Any]:
+    """How long the pages for operators take with 1,000 nodes, and what they do to the loop."""
+    with upstream("--models", "300", ports=_ports(MANY)), running(ports=MANY) as one:
+        time.sleep(5)
+        health = [_timed("http://127.0.0.1:18000/health", key=KEY) for _ in range(10)]
+        metrics = [_timed("http://127.0.0.1:18100/metrics") for _ in range(10)]
+        lag = _lag_p99()
+        assert one.process.poll() is None
+    return {
+        "health_ms": statistics.median(health) * 1000,
+        "metrics_ms": statistics.median(metrics) * 1000,
+        "loop_lag_p99_ms_at_most": lag,
+    }
+
+
+def start() -> dict[str, Any]:
+    """From the start of the process to its first good answer, cold state and warm."""
+    found: dict[str, list[float]] = {"cold": [], "warm": []}
+    (peer,) = find_peers(["llmgw"])
+    state = Path(peer.environment["STATE_DIRECTORY"])
+    with upstream():
+        for _ in range(5):
+            for kind in ("cold", "warm"):
+                if kind == "cold":
+                    shutil.rmtree(state, ignore_errors=True)
+                    state.mkdir()
+                began = time.perf_counter()
+                with gateway(peer):
+                    found[kind].append(time.perf_counter() - began)
+    return {f"ready_s_{kind}": statistics.median(times) for kind, times in found.items()}
+
+
+def overload() -> dict[str, Any]:
+    """Streams offered: as many as one core serves, and twice as many."""
+    found: dict[str, Any] = {}
+    with upstream(), running() as one:
+        for connections in (750, 1500, 3000):
+            told = load(
+                one.peer.port,
+                *("--connections", str(connections), "--requests", str(connections)),
+                *STREAMS,
+            )
+            found[f"{connections}_streams"] = {
+                "events_a_second": told["events"] / told["wall"],
+                "first_event_p99_ms": told["first_p99"],
+                "lag_p99_ms": told["lag_p99"],
+                "failed": told["errors"] + told["bad_status"],
+                "memory_mb": one.memory(),
+            }
+    return found
+
+
+def _ports(ports: range) -> str:
+    return f"{ports[0]}-{ports[-1]}"
+
+
+def _timed(url: str, key: str = "") -> float:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
+    began = time.perf_counter()
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+    return time.perf_counter() - began
+
+
+def _lag_p99() -> float | None:
+    """The bucket of the gateway's own histogram in which the 99th percentile lies."""
+    with urllib.request.urlopen("http://127.0.0.1:18100/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    found = re.findall(r'gateway_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)', text)
+    total = float(found[-1][1]) if found else 0.0
+    return next((float(le) * 1000 for le, n in found if float(n) >= 0.99 * total), None)
+
+
+PARTS = {"nodes": nodes, "keys": keys, "pages": pages, "start": start, "overload": overload}
+
+
+def main() -> None:
+    path = RESULTS / "growth.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name in sys.argv[1:] or PARTS:
+        known[name] = PARTS[name]()
+        print(json.dumps({name: known[name]}), flush=True)
+        path.write_text(json.dumps(known, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
