@@ -31,6 +31,7 @@ COPIED = ("llmgw", "tests", "etc", "pyproject.toml")
 WORKERS = 2
 WITHIN = 90.0  # seconds for one mistake; a test that hangs has noticed nothing
 CAUGHT_BY = "# caught by:"
+PLUGINS = ("-p", "pytest_asyncio.plugin", "-p", "pytest_aiohttp.plugin", "-p", "no:cacheprovider")
 
 _FAILED = re.compile(r"^FAILED (.+?)(?: - (.*))?$", re.MULTILINE)
 _BROKEN = re.compile(r"(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|IndentationError)")
@@ -148,9 +149,14 @@ def apply(mutant: Mutant, tree: Path, *options: str) -> bool:
 def run_tests(tree: Path, files: Sequence[str]) -> tuple[int | None, str]:
     """The exit status, None if they did not end; and what was said."""
     command = [sys.executable, "-m", "pytest", "--exitfirst", "--tb=no", "-rfE"]
-    command += ["-p", "no:cacheprovider", "-p", "no:randomly", *files]
-    env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    env["HYPOTHESIS_STORAGE_DIRECTORY"] = str(tree / ".hypothesis")
+    command += [*PLUGINS, *files]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(tree),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the other plugins take longer than the tests
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(tree / ".hypothesis"),
+    }
     try:
         done = subprocess.run(
             command, cwd=tree, env=env, capture_output=True, text=True, timeout=WITHIN
