@@ -6,7 +6,7 @@ and times are all that is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmgw.core.types import RouteClass
@@ -33,13 +33,14 @@ class Sample:
     def error_share(self) -> float | None:
         return self.failures / self.attempts if self.attempts else None
 
-    def __add__(self, more: Sample) -> Sample:
-        return Sample(
-            self.attempts + more.attempts,
-            self.failures + more.failures,
-            self.first_events + more.first_events,
-            self.first_event_seconds + more.first_event_seconds,
-        )
+
+def total_of(samples: Sequence[Sample]) -> Sample:
+    return Sample(
+        sum(one.attempts for one in samples),
+        sum(one.failures for one in samples),
+        sum(one.first_events for one in samples),
+        sum(one.first_event_seconds for one in samples),
+    )
 
 
 QUIET = (Sample(),) * BUCKETS
@@ -68,7 +69,7 @@ class Sighting:
 
     @property
     def total(self) -> Sample:
-        return sum(self.samples, Sample())
+        return total_of(self.samples)
 
 
 UNSEEN = Sighting()

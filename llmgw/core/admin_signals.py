@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -77,25 +77,25 @@ def model_signal(
 
 
 def lane_signals(
-    models: Iterable[str],
+    models: Collection[str],
     circuits: Circuits,
     seen: Sighting,
     *,
     now: float,
     config: CircuitsConfig,
 ) -> tuple[LaneSignal, ...]:
-    """One per lane. `models`: those that the assignment advertises; one with a circuit or a
-    success counts too. A model of which nothing is known is only mentioned where all are so.
+    """One per lane. `models`: those that the assignment advertises, each once; one that is not
+    advertised counts where it has a circuit or a success.
     """
     known = set(circuits) | set(seen.served)
-    advertised = set(models)
+    advertised = set(models) if known else models  # with many quiet nodes a set each is dear
     found = []
     for lane in LANES:
         names = {model for model, where in known if where is lane}
         words = Counter(
             model_signal(model, lane, circuits, seen, now=now, config=config) for model in names
         )
-        if silent := len(advertised - names):
+        if silent := len(advertised) - sum(name in advertised for name in names):
             words[Signal.UNVERIFIED] += silent
         found.append(_lane_signal(lane, words))
     return tuple(found)

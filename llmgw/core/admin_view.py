@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
-from llmgw.core.admin_seen import UNSEEN, ErrorSeen, Sample, Sighting
+from llmgw.core.admin_seen import UNSEEN, ErrorSeen, Sample, Sighting, total_of
 from llmgw.core.admin_signals import Circuits, LaneSignal, Signal, lane_signals, signal_of
 from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
 from llmgw.core.config import Account, AdminUser, Config, Node, Pool
@@ -78,7 +78,7 @@ class AssignmentView:
 
     @property
     def total(self) -> Sample:
-        return sum(self.samples, Sample())
+        return total_of(self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,9 @@ def circuits_by_seat(look: Look, pools: Collection[Pool]) -> Mapping[Seat, Circu
 
 
 def advertised(state: UpstreamState) -> tuple[str, ...]:
+    listed = state.discovery.names or ()
     own = state.upstream.models if isinstance(state.upstream, Account) else ()
-    return tuple(dict.fromkeys((*own, *(state.discovery.names or ()))))
+    return tuple(dict.fromkeys((*own, *listed))) if own else listed
 
 
 def standing_of(look: Look, state: UpstreamState) -> Standing:

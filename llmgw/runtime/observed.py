@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from llmgw.core.admin_seen import BUCKETS, QUIET, WIDTH, ErrorSeen, Sample, Sighting
+from llmgw.core.admin_seen import BUCKETS, QUIET, WIDTH, ErrorSeen, Sample, Sighting, total_of
 from llmgw.core.admin_usage import UsageCount
 from llmgw.core.admin_view import Seat
 from llmgw.core.failover import Outcome
@@ -109,7 +109,7 @@ class _Ring:
 
     def add(self, now: float, sample: Sample) -> None:
         self._turn(now)
-        self.samples[-1] += sample
+        self.samples[-1] = total_of((self.samples[-1], sample))
 
     def read(self, now: float) -> tuple[Sample, ...]:
         self._turn(now)

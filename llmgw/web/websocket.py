@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
+from aiohttp.http import WebSocketReader
+
 from llmgw.core.frames import (
     CloseCode,
     Closed,
@@ -20,7 +22,7 @@ from llmgw.core.frames import (
     frame_head,
 )
 from llmgw.core.pulse import Beat, Pulse
-from llmgw.upstream.inbox import Inbox, build_reader
+from llmgw.upstream.inbox import Inbox, MaskedReader
 from llmgw.web.incoming import Incoming
 from llmgw.web.protocol import Connection
 from llmgw.web.upgrade import Upgrade
@@ -46,12 +48,13 @@ class ClientWebSocket:
         loop = asyncio.get_running_loop()
         self._connection = connection
         self._inbox = Inbox(connection, self, loop)
-        self._reader = build_reader(self._inbox, max_bytes)  # held here, and by nobody else
+        self._reader = MaskedReader(self._inbox, max_bytes)  # held here, and by nobody else
         self._pulse = Pulse(loop.time())
         self._is_closing = False
         self._is_receiving = False
         self._ended: asyncio.Future[None] = loop.create_future()
-        connection.set_parser(self._reader, data_received_cb=self._pulse.hear)
+        parser = cast(WebSocketReader, self._reader)  # of which one method is called
+        connection.set_parser(parser, data_received_cb=self._pulse.hear)
 
     @property
     def paused(self) -> bool:
@@ -117,19 +120,19 @@ class ClientWebSocket:
     # --- the inbox's side
 
     def on_ping(self, payload: bytes) -> None:
-        if not self._is_closing:
+        if not self._is_closing and self._pulse.answers(is_stuck=self.paused):
             self._connection.write(control_frame(Opcode.PONG, payload))
 
-    def on_end(self, closed: Closed, *, broken: bool) -> None:
+    def on_end(self, closed: Closed) -> None:
         """A handler that receives ends by itself, and answers then; any other ends with the
         connection. Whoever broke the protocol has a moment to read why."""
-        if self._is_receiving and not broken:
+        if self._is_receiving and not closed.broken:
             self._ended.set_result(None)
             return
         if not self._is_closing:
             self._connection.write(control_frame(Opcode.CLOSE, close_payload(closed.code)))
             self._is_closing = True
-        if broken:
+        if closed.broken:
             asyncio.get_running_loop().call_later(CLOSE_WITHIN, self._connection.force_close)
             return
         self.on_lost()

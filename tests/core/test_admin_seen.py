@@ -1,10 +1,10 @@
 """What is kept of attempts, and what it adds up to."""
 
-from llmgw.core.admin_seen import BUCKETS, UNSEEN, Sample, Sighting
+from llmgw.core.admin_seen import BUCKETS, UNSEEN, Sample, Sighting, total_of
 
 
 def test_samples_add_up():
-    total = Sample(3, 1, 2, 0.5) + Sample(1, 1, 0, 0.0)
+    total = total_of((Sample(3, 1, 2, 0.5), Sample(1, 1, 0, 0.0)))
 
     assert total == Sample(4, 2, 2, 0.5)
     assert total.error_share == 0.5
@@ -14,6 +14,7 @@ def test_samples_add_up():
 def test_nothing_asked_is_no_share_and_no_time():
     assert Sample().error_share is None
     assert Sample().first_event is None
+    assert total_of(()) == Sample()
 
 
 def test_a_sighting_totals_its_samples():

@@ -1,4 +1,4 @@
-"""A gateway with operators, simulated nodes behind it, and requests that leave something to see."""
+"""A gateway with operators, simulated nodes behind it, and requests that leave a trace."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class World:
 
     async def busy(self) -> None:
         """Requests of several kinds: served, handed on, refused; one circuit opens."""
+        await self.ask(MODELS[0], pool="night")
         for at in range(12):
             await self.ask(MODELS[at % 3], stream=at % 2 == 0, tokens=4 + at)
         await self.nodes[1].inject(f"model_not_found,model={MODELS[2]}")
@@ -56,7 +57,9 @@ class World:
         for _ in range(4):
             await self.ask(MODELS[2], stream=True)
             await self.ask(MODELS[1])
-        await self.ask(MODELS[0], pool="night")
+        for one in self.nodes[:2]:
+            await one.inject(f"status,status=500,times=1,model={MODELS[0]}")
+        await self.ask(MODELS[0], stream=True, tokens=8)
 
 
 @contextlib.asynccontextmanager
@@ -69,11 +72,11 @@ async def opened_world(folder: Path) -> AsyncIterator[World]:
             for at, name in enumerate(("gpu-1", "gpu-2", "night-1"))
         ]
         gateway = GatewayProcess(folder, [])
+        stack.push_async_callback(gateway.stop)
         gateway.write()
         with gateway.config.open("a") as file:
             file.write(_configuration([node.url for node in nodes]))
         await gateway.start()
-        stack.push_async_callback(gateway.stop)
         yield World(gateway, nodes)
 
 
@@ -95,8 +98,7 @@ def _configuration(urls: Sequence[str]) -> str:
     lines += [
         f'[[admin.users]]\nname = "ada"\npassword = "{password}"\n'
         f'token_digest = "{_digest(TOKEN)}"\npools = ["cluster"]',
-        f'[[admin.users]]\nname = "grace"\npassword = "{password}"\n'
-        'pools = ["cluster", "night"]',
+        f'[[admin.users]]\nname = "grace"\npassword = "{password}"\npools = ["cluster", "night"]',
     ]
     return "\n".join(lines) + "\n"
 

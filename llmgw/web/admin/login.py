@@ -13,6 +13,7 @@ from llmgw.core.errors import InvalidRequest
 from llmgw.web.admin.operators import COOKIE, Operators, TooManyAttempts, address_of, is_secure
 from llmgw.web.admin.rendering import render
 from llmgw.web.admin.replies import html, see_other
+from llmgw.web.admin.views import MOST_FIELDS, field_of
 from llmgw.web.body import read_body
 from llmgw.web.incoming import Incoming
 
@@ -30,7 +31,7 @@ STALE: Final = "This form is no longer valid. Please sign in again."
 
 
 def show_login(operators: Operators, incoming: Incoming) -> web.Response:
-    next_page = _next_of(incoming.query)
+    next_page = _local(field_of(incoming.query, "next") or "")
     if operators.of_cookie(incoming) is not None:
         return see_other(next_page)
     return _form(operators, incoming, next_page)
@@ -125,17 +126,10 @@ async def _read_form(incoming: Incoming) -> dict[str, str]:
         raise InvalidRequest("a form is expected", status=415, code="unsupported_media_type")
     body = await read_body(incoming, limit=FORM_BYTES)
     try:
-        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise InvalidRequest("the form can't be read") from None
     return {name: values[0] for name, values in fields.items()}
-
-
-def _next_of(query: str) -> str:
-    try:
-        return _local(parse_qs(query.removeprefix("?"), max_num_fields=20).get("next", [""])[0])
-    except ValueError:
-        return FIRST_PAGE
 
 
 def _local(path: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from llmgw.core.admin_routing import RoutingView, find_seat, routing_view
-from llmgw.core.admin_seen import Sample
+from llmgw.core.admin_seen import Sample, total_of
 from llmgw.core.admin_usage import ModelUsage
 from llmgw.core.admin_view import (
     CircuitView,
@@ -24,6 +24,8 @@ from llmgw.core.config import AdminUser, Config
 from llmgw.store.usage import PastRequest
 from llmgw.web.admin.desk import Desk, Found, Pools
 from llmgw.web.admin.rendering import Part
+
+MOST_FIELDS: Final = 20
 
 Document = dict[str, object]
 
@@ -66,8 +68,16 @@ class View:
 
 
 def wish_of(config: Config, operator: AdminUser, query: str) -> Wish:
-    fields = parse_qs(query.removeprefix("?"), max_num_fields=20)
-    return Wish(visible_pools(config, operator), fields.get("routing", [None])[0])
+    return Wish(visible_pools(config, operator), field_of(query, "routing"))
+
+
+def field_of(query: str, name: str) -> str | None:
+    """The first of that name; None also where the query is none that a page of ours makes."""
+    try:
+        fields = parse_qs(query.removeprefix("?"), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        return None
+    return fields.get(name, [None])[0]
 
 
 async def panel_of(desk: Desk, wish: Wish) -> Panel | None:
@@ -127,12 +137,12 @@ def _circuits(desk: Desk, wish: Wish) -> tuple[CircuitView, ...]:
 def _summary(pools: tuple[PoolView, ...]) -> Summary:
     seats = [one for pool in pools for one in pool.assignments]
     columns = zip(*(one.samples for one in seats), strict=True)
-    samples = tuple(sum(column, Sample()) for column in columns)
+    samples = tuple(total_of(column) for column in columns)
     return Summary(
         assignments=len(seats),
         troubled=sum(pool.troubled for pool in pools),
         open_circuits=sum(one.circuits.open + one.circuits.half_open for one in seats),
-        total=sum(samples, Sample()),
+        total=total_of(samples),
         samples=samples,
     )
 

@@ -216,6 +216,15 @@ async def test_a_panel_that_does_not_exist_leaves_the_page_whole(door):
     assert (await door.get("/admin/panel/more")).status == 404
 
 
+@pytest.mark.parametrize("query", ["&".join("abcdefghijklmnopqrstuvw"), "routing=%FF", "routing"])
+async def test_a_query_that_no_page_makes_is_left_alone(door, query):
+    await door.log_in()
+
+    assert (await door.get(f"/admin/upstreams?{query}")).status == 200
+    assert (await door.get(f"/admin/login?{query}")).headers["location"] == "/admin/upstreams"
+    assert (await door.get(f"/admin/api/routing?{query}")).status == 404
+
+
 async def test_an_operator_without_pools_is_told_so(door):
     await door.log_in("nobody")
 
