@@ -10,8 +10,9 @@ from llmgw.core import document
 BOM = document.BOM
 DONE = b"[DONE]"
 
-# A line ends with LF, CR or CR LF; two line ends in a row end an event.
-BLANK_LINE = re.compile(rb"\n(?:\n|\r\n?)|\r(?:\r\n?|\n(?:\n|\r\n?))")
+# A line ends with LF, CR or CR LF; two line ends in a row end an event. More of them are part of
+# it: as events of their own, a read full of them would hold up every other stream.
+BLANK_LINE = re.compile(rb"(?:\n(?:\n|\r\n?)|\r(?:\r\n?|\n(?:\n|\r\n?)))[\r\n]*")
 BLANK_LINE_ENDINGS = (b"\n\n", b"\n\r\n", b"\r\r", b"\n\r", b"\r\r\n")
 _LONGEST_OPEN = 2  # "\r\n" may be the first half of a blank line
 
@@ -74,6 +75,8 @@ class EventCutter:
 
 def parse_event(raw: bytes) -> Event:
     """Read the fields of one block; only `event` and `data` matter to a relay."""
+    if b"data" not in raw and b"event" not in raw:  # comments, maybe millions of short ones
+        return Event(raw, None, b"")
     name, lines = None, []
     for line in _lines(raw):
         field_name, _, value = line.partition(b":")

@@ -82,6 +82,18 @@ def test_an_event_whose_blank_line_ends_with_cr_does_not_wait_for_what_follows(e
     assert shown(cutter.feed(b"\ndata: y\n\n")) == [(None, b"y")]
 
 
+@LINE_ENDS
+def test_line_ends_in_a_row_end_one_event_however_many_they_are(line_end):
+    ends = line_end * 100
+
+    events, _ = cut(b"data: a" + ends + b"data: b" + ends)
+
+    assert [(event.data, event.raw) for event in events] == [
+        (b"a", b"data: a" + ends),
+        (b"b", b"data: b" + ends),
+    ]
+
+
 def test_a_block_of_comments_is_an_event_without_data():
     (event,), _ = cut(b": tick\n:\n\n")
 
