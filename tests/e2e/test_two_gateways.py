@@ -17,7 +17,7 @@ SERVED = (
     "SELECT count(*) FROM requests WHERE outcome = 'succeeded' AND ended_at IS NOT NULL"
     " AND model = 'other' AND route = '/v1/chat/completions'"
 )
-UNTRIED = f"{SERVED} AND id NOT IN (SELECT request_id FROM attempts)"
+UNTRIED = SERVED + " AND id NOT IN (SELECT request_id FROM attempts)"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
