@@ -94,9 +94,9 @@ class Client(asyncio.Protocol):
                 return
         if self.chunked:
             self.stream(data)
-            if data.endswith(LAST_CHUNK) or (self.held + data).endswith(LAST_CHUNK):
+            self.held = self.held[-len(LAST_CHUNK) :] + data[-len(LAST_CHUNK) :]
+            if self.held.endswith(LAST_CHUNK):
                 self.done()
-            self.held = data[-8:]
         else:
             self.left -= len(data)
             if self.left <= 0:
