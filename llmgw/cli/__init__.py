@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": "where a request would go, and why the other assignments are out",
     "drain": "give a node no new work",
     "undrain": "let a drained node work again",
+    "usage": "who used how much, from the database",
     "status": "what the running gateway sees of its nodes",
 }
 

@@ -85,7 +85,10 @@ TABLES: Final[tuple[tuple[str, Mapping[str, Toml]], ...]] = (
             "auth": "x-api-key",
         },
     ),
-    ("models.available", {"name": "qwen3-32b"}),
+    (
+        "models.available",
+        {"name": "qwen3-32b", "price_in": 0.25, "price_out": 1.0, "price_cached": 0.05},
+    ),
     ("models.available", {"name": "llama-3.1-405b", "ring": "big", "pipeline_stages": 4}),
     (
         "pools",

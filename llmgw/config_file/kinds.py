@@ -147,6 +147,12 @@ def _parse_integer(value: object, minimum: int, maximum: int) -> int:
     return value
 
 
+def _parse_price(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise Unfit("must be a number such as 0.25, and not negative")
+    return float(value)
+
+
 def _parse_share(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise Unfit("must be a number from 0 to 1")
@@ -271,6 +277,7 @@ TEXT: Final = kind("string", parse_text, str)
 NAME: Final = kind("string", parse_name, str)
 BOOL: Final = kind("true or false", _parse_bool, bool)
 PORT: Final = integer(1, 65535)
+PRICE: Final = kind("number, not negative", _parse_price, float)
 SHARE: Final = kind("number from 0 to 1", _parse_share, float)
 DURATION: Final = kind("duration", _parse_positive_duration, format_duration)
 PAUSE: Final = kind("duration, may be 0s", parse_duration, format_duration)

@@ -14,6 +14,7 @@ from llmgw.config_file.kinds import (
     PASSWORD,
     PATH,
     PORT,
+    PRICE,
     STRATEGY,
     TEXT,
     choice,
@@ -134,6 +135,14 @@ AVAILABLE: Final = Section(
     (
         Field("name", NAME, "The id exactly as the nodes serve it.", required=True),
         Field("ring", NAME, "Only nodes of this ring serve it.", default="none"),
+        Field("price_in", PRICE, "Of a million tokens in, for `llmgw usage`.", default="none"),
+        Field("price_out", PRICE, "Of a million tokens out.", default="none"),
+        Field(
+            "price_cached",
+            PRICE,
+            "Of a million tokens in that the upstream's cache knew.",
+            default="as `price_in`",
+        ),
         Field(
             "pipeline_stages",
             integer(),

@@ -156,6 +156,9 @@ class AdminConfig:
 class ModelConfig:
     name: str
     ring: str | None = None
+    price_in: float | None = None  # for a million tokens, in the operator's own currency
+    price_out: float | None = None
+    price_cached: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, case, func, select
+from sqlalchemy import ColumnElement, Row, Select, case, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from llmgw.core.failover import Outcome
@@ -105,14 +105,30 @@ class UsageBook:
     ) -> tuple[UsageLine, ...]:
         """The biggest group first. One query."""
         query = _sums(_GROUPS[by]).where(*_within(pools, since, until))
-
-        async def read(connection: AsyncConnection) -> list[UsageLine]:
-            return [_line_of(row) for row in await connection.execute(query)]
-
-        lines = await self._reader.read(read)
+        lines = [line for _, line in await self._lines(query)]
         if by is GroupBy.LABEL:
             lines = _split_labels(lines)
         return tuple(sorted(lines, key=lambda line: (-line.requests, line.group or "")))
+
+    async def sums_of_models(
+        self,
+        by: GroupBy,
+        *,
+        since: float,
+        until: float,
+        pools: Collection[PoolName] | None = None,
+    ) -> tuple[tuple[str, UsageLine], ...]:
+        """The same apart for each model, which has its price. One query."""
+        query = _sums(_GROUPS[by], model=REQUESTS.c.model).group_by(REQUESTS.c.model)
+        lines = await self._lines(query.where(*_within(pools, since, until)))
+        if by is not GroupBy.LABEL:
+            return tuple(lines)
+        models = dict.fromkeys(model for model, _ in lines)
+        return tuple(
+            (model, line)
+            for model in models
+            for line in _split_labels([line for one, line in lines if one == model])
+        )
 
     async def lately_by_model(
         self, *, now: float, pools: Collection[PoolName] | None = None
@@ -135,7 +151,15 @@ class UsageBook:
 
         return await self._reader.read(read)
 
+    async def _lines(self, query: Select[Any]) -> list[tuple[str, UsageLine]]:
+        async def read(connection: AsyncConnection) -> list[tuple[str, UsageLine]]:
+            rows = await connection.execute(query)
+            return [(row.model, _line_of(row)) for row in rows]
 
+        return await self._reader.read(read)
+
+
+_ANY_MODEL: ColumnElement[Any] = literal("")
 _GROUPS: dict[GroupBy, ColumnElement[Any]] = {
     GroupBy.KEY: func.coalesce(REQUESTS.c.key_name, REQUESTS.c.key_id),
     GroupBy.LABEL: REQUESTS.c.labels,
@@ -144,8 +168,9 @@ _GROUPS: dict[GroupBy, ColumnElement[Any]] = {
 }
 
 
-def _sums(group: ColumnElement[Any]) -> Select[Any]:
+def _sums(group: ColumnElement[Any], *, model: ColumnElement[Any] = _ANY_MODEL) -> Select[Any]:
     return select(
+        model.label("model"),
         group.label("name"),
         func.count().label("requests"),
         _number_of(Outcome.SUCCEEDED).label("succeeded"),
@@ -176,8 +201,8 @@ def _within(
 
 def _line_of(row: Row[Any]) -> UsageLine:
     """PostgreSQL sums integers to decimals."""
-    counts: tuple[int, ...] = tuple(map(int, row[1:]))
-    return UsageLine(row[0], *counts)
+    counts: tuple[int, ...] = tuple(map(int, row[2:]))
+    return UsageLine(row.name, *counts)
 
 
 def _split_labels(lines: Sequence[UsageLine]) -> list[UsageLine]:

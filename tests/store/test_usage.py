@@ -7,7 +7,7 @@ from llmgw.core.types import PoolName
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.store.requests import Client
 from llmgw.store.usage import GroupBy
-from tests.fakes.settlements import settled
+from tests.fakes.settlements import KEY, settled
 from tests.fakes.statements import counted_statements
 
 HANDED_ON = (Outcome.RETRYABLE_FAILED, Outcome.SUCCEEDED)
@@ -53,6 +53,30 @@ async def test_the_sums_of_a_group(book):
     search = next(line for line in lines if line.group == "search")
     assert (search.succeeded, search.failed, search.handoffs) == (1, 1, 1)
     assert (search.tokens_in, search.tokens_out, search.tokens_cached) == (10, 20, 5)
+
+
+@pytest.mark.parametrize(
+    ("by", "found"),
+    [
+        (GroupBy.KEY, {("llama", "search", 2), ("llama", None, 1), ("qwen", "chat", 1)}),
+        (
+            GroupBy.LABEL,
+            {
+                ("llama", "env=prod", 2),
+                ("llama", "team=find", 2),
+                ("qwen", "env=prod", 1),
+                ("llama", None, 1),
+            },
+        ),
+    ],
+)
+async def test_the_sums_of_each_model_apart(book, by, found):
+    lines = await book.sums_of_models(by, since=SINCE, until=UNTIL)
+
+    groups = {(model, line.group, line.requests) for model, line in lines}
+    assert {(m, None if g == KEY else g, n) for m, g, n in groups} == found
+    whole = await book.sums(by, since=SINCE, until=UNTIL)
+    assert sum(line.tokens_in for _, line in lines) == sum(line.tokens_in for line in whole)
 
 
 async def test_a_pool_that_is_not_asked_for_does_not_count(book):
