@@ -184,8 +184,13 @@ def _second_opinion(body: bytes) -> Any:
 
 
 def _has_more(body: bytes, sign: bytes, count: int) -> bool:
-    """Stops at `count`; `bytes.count` of one byte takes six times as long as the parser."""
-    return len(body.split(sign, count)) > count
+    """By `find`, which is memchr(3): `bytes.count` takes six times as long as the parser."""
+    at = -1
+    for _ in range(count + 1):
+        at = body.find(sign, at + 1)
+        if at < 0:
+            return False
+    return True
 
 
 def _refuse_constant(name: str) -> None:
