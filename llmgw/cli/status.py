@@ -6,29 +6,73 @@ import argparse
 import json
 import os
 import sys
+import time
+from typing import NoReturn
 
+from llmgw.cli.table import table
 from llmgw.daemon.control import ControlFailed, ask
 from llmgw.daemon.places import find_running
 
 COLUMNS = ("name", "url", "status", "models")
+WATCH_EVERY = 2.0  # seconds
+SHORTEST = 0.1
+CLEAR = "\x1b[H\x1b[2J"  # a terminal: to the corner, and everything away
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument(
+        "--watch",
+        type=_seconds,
+        nargs="?",
+        const=WATCH_EVERY,
+        metavar="SECONDS",
+        help="again and again, until Ctrl-C; with --json one object a line",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit status 1 if no gateway answers, or if none of its nodes is healthy."""
+    if arguments.watch is None:
+        return _once(arguments.json)
     try:
-        found = ask(find_running(os.environ).control, "status")
+        _watch(arguments.watch, as_json=arguments.json)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _once(as_json: bool) -> int:
+    try:
+        found = _ask()
     except ControlFailed as error:
         print(f"llmgw status: {error}", file=sys.stderr)
         return 1
-    if arguments.json:
-        print(json.dumps(found, indent=2))
-    else:
-        print("\n".join(_lines(found)))
+    print(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
     return 1 if found.get("status") == "error" else 0
+
+
+def _watch(every: float, *, as_json: bool) -> NoReturn:
+    """A gateway that is away is waited for: a restart is what people watch."""
+    while True:
+        try:
+            found = _ask()
+            text = json.dumps(found) if as_json else "\n".join(_lines(found))
+        except ControlFailed as error:
+            text = json.dumps({"error": str(error)}) if as_json else f"llmgw status: {error}"
+        clear = CLEAR if sys.stdout.isatty() and not as_json else ""
+        print(clear + text, flush=True)
+        time.sleep(every)
+
+
+def _ask() -> dict[str, object]:
+    return ask(find_running(os.environ).control, "status")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not SHORTEST <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
 
 
 def _lines(found: dict[str, object]) -> list[str]:
@@ -46,7 +90,7 @@ def _lines(found: dict[str, object]) -> list[str]:
         if isinstance(details, list)
         else []
     )
-    return lines + _table([COLUMNS, *rows]) if rows else lines
+    return lines + table([COLUMNS, *rows]) if rows else lines
 
 
 def _row(detail: dict[str, object]) -> tuple[str, ...]:
@@ -59,11 +103,3 @@ def _row(detail: dict[str, object]) -> tuple[str, ...]:
         else listing.get("state", "")
     )
     return (str(detail.get("name")), str(detail.get("url")), str(detail.get("status")), str(shown))
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from llmgw.cli import main, status
+from llmgw.daemon.control import ControlFailed
 
 HEALTHY = {
     "status": "ok",
@@ -74,3 +75,60 @@ def test_without_a_gateway_it_fails_in_one_line(tmp_path, monkeypatch, capsys):
 
     assert main(["status"]) == 1
     assert capsys.readouterr().err.startswith("llmgw status: no gateway answers at ")
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Three looks, then Ctrl-C; the gateway is away at the second."""
+    answers = [HEALTHY, ControlFailed("no gateway answers"), {**HEALTHY, "healthy": 1}]
+    pauses = []
+
+    def look(path, operation):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if not answers:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "ask", look)
+    monkeypatch.setattr(status.time, "sleep", sleep)
+    return pauses
+
+
+def test_a_watch_goes_on_while_the_gateway_is_away_and_ends_with_ctrl_c(looks, capsys):
+    assert main(["status", "--watch"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line.split(",")[0] for line in lines if "nodes healthy" in line or "away" in line]
+    assert heads == ["ok: 2 of 2 nodes healthy", "ok: 1 of 2 nodes healthy"]
+    assert "llmgw status: no gateway answers" in lines
+    assert looks == [2.0] * 3
+
+
+def test_a_terminal_is_cleared_before_each_look(looks, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    main(["status", "--watch", "0.5"])
+
+    assert capsys.readouterr().out.count(status.CLEAR) == 3
+    assert looks == [0.5] * 3
+
+
+def test_scripts_see_one_object_a_line(looks, capsys):
+    main(["status", "--watch", "--json"])
+
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one.get("healthy", one.get("error")) for one in found] == [2, "no gateway answers", 1]
+
+
+@pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "soon"])
+def test_a_pause_that_is_none_is_refused(pause, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(["status", f"--watch={pause}"])
+
+    assert refused.value.code == 2
+    assert "--watch" in capsys.readouterr().err
