@@ -23,6 +23,13 @@ install: install-program install-units install-config ## program, units and a co
 	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
 	  systemd-sysusers $(SYSUSERSDIR)/llmgw.conf && systemctl daemon-reload; fi
 
+ifneq ($(ONEFILE),)
+install-program:
+	rm -rf $(LIBDIR)
+	install -D -m 755 $(ONEFILE) $(LIBDIR)/bin/llmgw
+	install -d $(DESTDIR)$(PREFIX)/bin
+	ln -sfn $(PREFIX)/lib/llmgw/bin/llmgw $(DESTDIR)$(PREFIX)/bin/llmgw
+else
 install-program:
 	@$(SYSTEM_PYTHON) -c '$(SUITABLE)' || { echo >&2 "install: SYSTEM_PYTHON=$(SYSTEM_PYTHON) \
 	must be Python 3.11 or later, outside of home folders"; exit 1; }
@@ -39,6 +46,7 @@ endif
 	sed -i '1s|^#!$(DESTDIR)|#!|' $(LIBDIR)/bin/llmgw
 	install -d $(DESTDIR)$(PREFIX)/bin
 	ln -sfn $(PREFIX)/lib/llmgw/bin/llmgw $(DESTDIR)$(PREFIX)/bin/llmgw
+endif
 
 install-units:
 	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSUSERSDIR)
@@ -68,5 +76,6 @@ SYSTEMD_SANDBOX ?= $(wildcard ../shared/tools/systemd-sandbox)
 system: $(STAMP) wheels ## install, units, reloads, restarts on a real systemd (root; Debian: systemd dbus python3-venv)
 	@[ -n "$(SYSTEMD_SANDBOX)" ] || { echo >&2 "system: SYSTEMD_SANDBOX must name a command \
 	that runs another one under a systemd of its own"; exit 1; }
-	$(SYSTEMD_SANDBOX) env LLMGW_SYSTEM_TEST=1 $(BIN)/pytest -p no:randomly -p no:cacheprovider \
-	  tests/system/test_systemd.py
+	for onefile in "" $(ONEFILE); do \
+	  $(SYSTEMD_SANDBOX) env LLMGW_SYSTEM_TEST=1 LLMGW_ONEFILE=$$onefile \
+	    $(BIN)/pytest -p no:randomly -p no:cacheprovider tests/system/test_systemd.py || exit 1; done

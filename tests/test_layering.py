@@ -13,6 +13,7 @@ FLOORS = {
     "observe": 1,
     "sim": 1,
     "config_file": 1,
+    "about": 1,
     "runtime": 2,
     "web": 3,
     "daemon": 4,

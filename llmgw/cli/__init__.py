@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from llmgw import __version__
+from llmgw.about import version_line
 
 COMMANDS = {
     "serve": "run the gateway",
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="llmgw", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"llmgw {__version__}")
+    parser.add_argument("--version", action="version", version=version_line())
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         one = commands.add_parser(name, help=summary, description=summary)

@@ -27,6 +27,9 @@ class SuccessorFailed(Exception):
 
 def own_command() -> list[str]:
     """As this process was started, from the same files: they hold the new program by now."""
+    archive = os.environ.get("LLMGW_ARCHIVE")  # the one-file program: what runs was unpacked
+    if archive:
+        return [archive, *sys.argv[1:]]
     return [sys.executable, *sys.orig_argv[1:]]
 
 

@@ -88,3 +88,11 @@ def test_a_predecessor_that_has_gone_is_no_fault_of_the_child():
 
 def test_the_command_is_the_one_that_this_process_was_started_with():
     assert own_command() == [sys.executable, *sys.orig_argv[1:]]
+
+
+def test_the_one_file_program_is_started_from_its_file(monkeypatch):
+    """What runs was unpacked from it; an upgrade must not run that again."""
+    monkeypatch.setenv("LLMGW_ARCHIVE", "/opt/llmgw")
+    monkeypatch.setattr(sys, "argv", ["__main__.py", "serve", "-c", "f"])
+
+    assert own_command() == ["/opt/llmgw", "serve", "-c", "f"]

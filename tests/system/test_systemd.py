@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import os
 import re
 import subprocess
 import threading
@@ -16,6 +17,7 @@ PREFIX = "/opt"
 PROGRAM = f"{PREFIX}/bin/llmgw"
 CONFIG = Path("/etc/llmgw/llmgw.toml")
 NODE_PORT = 19101
+ONEFILE = os.environ.get("LLMGW_ONEFILE")
 GOOD = f"""
 [gateway]
 health_interval = "1s"
@@ -37,7 +39,9 @@ def run(*words, check=True):
 
 
 def install(target="install"):
-    return run("make", "-s", target, f"PREFIX={PREFIX}", "WHEELS=build/wheels")
+    """From wheels, or the program in one file where the environment names it."""
+    program = f"ONEFILE={ONEFILE}" if ONEFILE else "WHEELS=build/wheels"
+    return run("make", "-s", target, f"PREFIX={PREFIX}", program)
 
 
 def shown(name, unit="llmgw.service"):
