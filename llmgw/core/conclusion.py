@@ -22,6 +22,7 @@ class Outcome:
     is_terminal: bool = False
     is_failed: bool = False
     error: ErrorObject | None = None  # of a failure, where an error object was found
+    is_said: bool = False  # by an event of its own: no client looks at what follows
 
 
 def outcome_of(text: bytes, dialect: Dialect) -> Outcome:
@@ -31,9 +32,9 @@ def outcome_of(text: bytes, dialect: Dialect) -> Outcome:
     sights = [sight_of(event, dialect) for event in events]
     if Sight.FAULT in sights:
         answer = document.parse(events[sights.index(Sight.FAULT)].data)
-        return Outcome(True, True, find_error(answer))
+        return Outcome(True, True, find_error(answer), is_said=True)
     if Sight.TERMINAL in sights:
-        return Outcome(True)
+        return Outcome(True, is_said=True)
     if dialect not in (Dialect.CHAT, Dialect.COMPLETIONS):
         return Outcome()
     return Outcome(_are_choices_finished(map(parse_event, text.split(b"\n\n"))))

@@ -92,9 +92,6 @@ class Tail:
             return False
         return sight_of(self._event(start), self._dialect) in (Sight.TERMINAL, Sight.FAULT)
 
-    def saw_terminal(self) -> bool:
-        return self.outcome().is_terminal
-
     def outcome(self) -> Outcome:
         """What the events up to here say of the stream."""
         text = bytes(self._kept).removeprefix(BOM)
@@ -107,11 +104,11 @@ class Tail:
 
     def ending(self, *, cut: bool = False) -> Ending:
         """Asked once the upstream's bytes have ended; `cut`: not by their framing."""
-        completion = self._completion()
+        completion, outcome = self._completion(), self.outcome()
         if completion is None:
-            return Ending(EndingKind.BROKEN)
+            return Ending(EndingKind.COMPLETE if outcome.is_said else EndingKind.BROKEN)
         is_unknown = self._dialect is Dialect.JSON  # which of its events is the last
-        if self.saw_terminal() or (is_unknown and not cut):
+        if outcome.is_terminal or (is_unknown and not cut):
             return Ending(EndingKind.COMPLETE, completion)
         return Ending(EndingKind.MISSING_TERMINAL, completion)
 

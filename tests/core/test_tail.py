@@ -60,7 +60,7 @@ def test_a_whole_stream_is_complete_in_any_framing_and_cut(line_end, size):
     one = tail(*pieces(BOM + reframed(CHAT, line_end), size))
 
     assert one.is_between_events()
-    assert one.saw_terminal()
+    assert one.outcome().is_terminal
     assert one.is_done()
     assert one.ending() == COMPLETE
     assert one.usage() == Usage(3, 2)
@@ -80,6 +80,11 @@ def test_nothing_may_be_inserted_inside_an_event(at):
         pytest.param(HELLO + HELLO[:-5], BROKEN, id="inside JSON"),
         pytest.param(HELLO + b"data: [DON", BROKEN, id="inside done"),
         pytest.param(HELLO + b"event: x\n", BROKEN, id="before the data"),
+        pytest.param(HELLO + STOP + USAGE[:-5], BROKEN, id="inside the usage"),
+        pytest.param(CHAT + HELLO[:-5], COMPLETE, id="inside what follows done"),
+        pytest.param(
+            HELLO + ENGINE_DIED + b"data: [D", COMPLETE, id="inside what follows an error"
+        ),
         pytest.param(
             HELLO + STOP[:-1], Ending(EndingKind.COMPLETE, b"\n"), id="one line end missing"
         ),
@@ -126,7 +131,7 @@ def test_a_completed_ending_is_one_that_anything_may_follow():
 def test_a_stream_without_a_dialect_is_complete_unless_its_connection_broke():
     one = tail(data({"type": "transcript.text.done"}), dialect=Dialect.JSON)
 
-    assert not one.saw_terminal()
+    assert not one.outcome().is_terminal
     assert one.ending() == COMPLETE
     assert one.ending(cut=True) == MISSING
 
@@ -186,7 +191,7 @@ def test_a_last_event_larger_than_the_tail_is_known_by_its_beginning(size, name)
     one = tail(*pieces(CREATED + TEXT_DELTA + event, size), dialect=Dialect.RESPONSES)
 
     assert one.is_done()
-    assert one.outcome() == Outcome(is_terminal=True)
+    assert one.outcome() == Outcome(is_terminal=True, is_said=True)
     assert one.ending() == COMPLETE
     assert one.usage() == Usage(3, 2)
 
@@ -207,7 +212,7 @@ def test_a_large_event_that_is_not_the_last_is_not_taken_for_it():
 def test_the_failure_of_a_large_last_event_is_known_too():
     one = tail(*pieces(large("response.failed"), 1000), dialect=Dialect.RESPONSES)
 
-    assert one.outcome() == Outcome(is_terminal=True, is_failed=True)
+    assert one.outcome() == Outcome(is_terminal=True, is_failed=True, is_said=True)
 
 
 def test_inside_an_event_larger_than_the_tail_nothing_can_be_said():
@@ -297,7 +302,7 @@ def test_a_push_costs_no_more_as_the_stream_grows():
 )
 def test_the_retained_events_stand_for_all(pushed, of_bytes, events):
     tail = Tail(Dialect.CHAT)
-    for data in pushed:
-        tail.push(data)
+    for read in pushed:
+        tail.push(read)
 
     assert tail.count_events(of_bytes) == events
