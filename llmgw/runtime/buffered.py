@@ -65,13 +65,18 @@ class PassThrough:
         downstream, status = self._errand.downstream, self._exchange.head.status
         stall = self._errand.config.streams.client_stall
         try:
-            await _pump(self._exchange, downstream, self._read, stall=stall)
+            await _pump(self._exchange, downstream, self._taken(), stall=stall)
         except UpstreamError as error:
             log.warning("response truncated after commit", extra=self._fields())
             downstream.cut()
             return Broken(Fault(error.kind), status)
         downstream.finish()
         return Served(status)
+
+    def _taken(self) -> bytes:
+        """What was read, which is held no longer than until the client's transport has it."""
+        read, self._read = self._read, b""
+        return read
 
     def _fields(self) -> dict[str, str]:
         return {
@@ -135,11 +140,11 @@ def _expect_json_ends(body: bytes) -> None:
         raise UpstreamError(FaultKind.INVALID, "not JSON")
 
 
-async def _pump(exchange: Exchange, to: Downstream, first: bytes, *, stall: float) -> None:
+async def _pump(exchange: Exchange, to: Downstream, data: bytes, *, stall: float) -> None:
     """Read on as the client takes it."""
-    data = first
     while data:
         to.write(data)
+        data = b""  # it may be large, and the wait long
         if to.paused:
             await _drained(to, stall)
         data = await exchange.read()
