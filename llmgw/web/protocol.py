@@ -26,8 +26,8 @@ from llmgw.web.limits import (
     READ_AHEAD_BYTES,
     WRITE_BUFFER,
 )
-from llmgw.web.loop import RequestLoop
-from llmgw.web.watches import EndWatch, FlushWatch
+from llmgw.web.watches import EndWatch
+from llmgw.web.writing import AnsweringLoop
 
 log = logging.getLogger("llmgw.web")
 
@@ -74,18 +74,14 @@ class Connections(web.Server):
         return request
 
 
-class Connection(RequestLoop):
+class Connection(AnsweringLoop):
     """Kept small: what it adds to aiohttp's handler is named in the methods below."""
 
     __slots__ = (
-        "_drained",
         "_end_watch",
-        "_flush_watch",
         "_has_ahead",
         "_head_bytes",
         "_is_half_closed",
-        "_on_pause",
-        "_on_resume",
         "_server",
         "idle_since",
         "turn",
@@ -113,11 +109,7 @@ class Connection(RequestLoop):
         self._has_ahead = False  # bytes came behind the request that is served
         self._head_bytes = 0
         self._is_half_closed = False
-        self._on_pause: Callable[[], None] | None = None
-        self._on_resume: Callable[[], None] | None = None
-        self._drained: asyncio.Future[None] | None = None
         self._end_watch = EndWatch(loop)
-        self._flush_watch = FlushWatch(loop)
         self.idle_since = loop.time()
         self.turn: web.BaseRequest | None = None  # the request whose answer is due
         self.was_asked_for_body = False
@@ -141,21 +133,7 @@ class Connection(RequestLoop):
     def connection_lost(self, exc: BaseException | None) -> None:
         metrics.OPEN_CONNECTIONS.dec()
         self._end_watch.end()
-        self._flush_watch.end()
-        self._on_pause = self._on_resume = None
         super().connection_lost(exc)
-
-    async def start(self) -> None:
-        transport = self.transport
-        try:
-            await super().start()
-        finally:
-            self._flush_watch.begin(transport)
-
-    def force_close(self) -> None:
-        transport = self.transport
-        super().force_close()
-        self._flush_watch.begin(transport)
 
     def ended_request(self, request: web.BaseRequest) -> None:
         """The handler is through: forget what was its own, and parse what waits."""
@@ -203,15 +181,20 @@ class Connection(RequestLoop):
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio lets it answer
         """A client that has shut its sending side has left (the transport then closes), unless
-        it did so inside a body or behind a malformed head: those are told what is wrong."""
+        it did so inside a body or behind a malformed head: those are told what is wrong. What
+        came behind a whole request makes no difference to the call that runs for it."""
         if self.turn is None and not self._messages:
             return False
-        if self._break_bodies() or self._has_malformed():
+        if not self._has_whole_turn() and (self._break_bodies() or self._has_malformed()):
             self._is_half_closed = True
             self.close()
             return True
         self.abort()
         return False
+
+    def _has_whole_turn(self) -> bool:
+        turn = self.turn
+        return turn is not None and turn.method != MALFORMED and turn.content.is_eof()
 
     def _has_malformed(self) -> bool:
         if self.turn is not None and self.turn.method == MALFORMED:
@@ -249,37 +232,6 @@ class Connection(RequestLoop):
         self._end_watch.end()
         if not self._is_half_closed:  # the loop would report the same end again and again
             super()._resume_transport_reading()
-
-    # --- writing
-
-    def write(self, data: bytes) -> None:
-        """Does nothing for a client that has left: its handler is being cancelled."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(data)
-
-    def on_pause(
-        self, pause: Callable[[], None] | None, resume: Callable[[], None] | None
-    ) -> None:
-        self._on_pause, self._on_resume = pause, resume
-
-    async def drained(self) -> None:
-        while self.writing_paused:
-            if self._drained is None:
-                self._drained = self._loop.create_future()
-            await asyncio.shield(self._drained)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._on_pause is not None:
-            self._on_pause()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._drained is not None:
-            self._drained.set_result(None)
-            self._drained = None
-        if self._on_resume is not None:
-            self._on_resume()
 
     # --- aiohttp's own errors
 

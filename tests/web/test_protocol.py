@@ -213,6 +213,9 @@ AHEAD = [
     pytest.param(chat(), id="one request ahead"),
     pytest.param(chat() * 64, id="64 requests ahead"),
     pytest.param(chat(b'{"model":"%s"}' % (b"a" * 900_000)), id="a large body ahead"),
+    pytest.param(chat()[:40], id="a part of a head ahead"),
+    pytest.param(chat()[:-5], id="a part of a body ahead"),
+    pytest.param(b"\0\r\n\r\n", id="what is no request ahead"),
 ]
 
 
