@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
@@ -26,8 +27,12 @@ class Decoder(Protocol):
         """Raises `InvalidRequest` where the body stops before the coding does."""
 
 
-def decoder_for(coding: str | None) -> Decoder | None:
-    """None: the body is what it says. Raises `UnsupportedMedia`."""
+def decoder_for(coding: str | None, *, members: float = math.inf) -> Decoder | None:
+    """None: the body is what it says. Raises `UnsupportedMedia`.
+
+    `members`: how many gzip members or zstd frames it may have. An empty one takes few bytes,
+    but a decoder of its own.
+    """
     if coding is None:
         return None
     name = coding.strip().lower() or "identity"
@@ -39,13 +44,14 @@ def decoder_for(coding: str | None) -> Decoder | None:
             f"a body may be encoded as one of {', '.join(sorted(_DECODERS))}",
             headers=(("accept-encoding", ", ".join(sorted(_DECODERS))),),
         )
-    return make()
+    return make(members)
 
 
 class Zlib:
     """gzip, in any number of members, and deflate, with or without its zlib wrapper."""
 
-    def __init__(self, window_bits: int | None = None) -> None:
+    def __init__(self, members: float, window_bits: int | None = None) -> None:
+        self._left = members
         self._window_bits = window_bits
         self._inner: zlib._Decompress | None = None
 
@@ -53,6 +59,7 @@ class Zlib:
         is_full = False  # a full step may leave output behind, even where all input is taken
         while data or is_full:
             if self._inner is None or self._inner.eof:
+                self._left = _one_less(self._left)
                 self._inner = zlib.decompressobj(self._window_bits or _deflate_bits(data))
             try:
                 part = self._inner.decompress(data, STEP)
@@ -70,12 +77,14 @@ class Zlib:
 class Zstandard:
     """Any number of frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: float) -> None:
+        self._left = _one_less(members)
         self._inner = _new_zstd()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data or not (self._inner.needs_input or self._inner.eof):
             if self._inner.eof:
+                self._left = _one_less(self._left)
                 self._inner = _new_zstd()
             try:
                 yield self._inner.decompress(data, STEP)
@@ -89,7 +98,7 @@ class Zstandard:
 
 
 class Brotli:
-    def __init__(self) -> None:
+    def __init__(self, members: float) -> None:  # it has no members
         self._inner = brotli.Decompressor()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -110,9 +119,9 @@ class Brotli:
             raise _broken() from None
 
 
-_DECODERS: Mapping[str, Callable[[], Decoder]] = {
-    "gzip": lambda: Zlib(GZIP),
-    "x-gzip": lambda: Zlib(GZIP),
+_DECODERS: Mapping[str, Callable[[float], Decoder]] = {
+    "gzip": lambda members: Zlib(members, GZIP),
+    "x-gzip": lambda members: Zlib(members, GZIP),
     "deflate": Zlib,
     "zstd": Zstandard,
     "br": Brotli,
@@ -125,6 +134,12 @@ def _deflate_bits(data: bytes) -> int:
         len(data) == 1 or int.from_bytes(data[:2]) % 31 == 0
     )
     return zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
+
+
+def _one_less(members: float) -> float:
+    if not members:
+        raise InvalidRequest("the body is encoded in too many parts")
+    return members - 1
 
 
 def _new_zstd() -> zstd.ZstdDecompressor:

@@ -9,7 +9,7 @@ from aiohttp import HttpVersion11
 from llmgw.core.coding import Decoder, decoder_for
 from llmgw.core.errors import GatewayError, InvalidRequest, TooLarge
 from llmgw.web.incoming import Incoming
-from llmgw.web.limits import BODY_SILENCE
+from llmgw.web.limits import BODY_SILENCE, MEMBERS
 
 
 async def read_body(incoming: Incoming, *, limit: int) -> bytes:
@@ -17,10 +17,12 @@ async def read_body(incoming: Incoming, *, limit: int) -> bytes:
 
     Raises `TooLarge`, `UnsupportedMedia`, `InvalidRequest`.
     """
-    decoder = decoder_for(incoming.header("Content-Encoding"))
+    decoder = decoder_for(incoming.header("Content-Encoding"), members=MEMBERS)
     declared = incoming.request.content_length
     if declared is not None and declared > limit:
         raise _too_large(limit)
+    if declared is None:
+        _refuse_transfer_coding(incoming)
     _answer_expectation(incoming)
     content = incoming.request.content
     if decoder is None and declared is not None and content.is_eof():
@@ -70,6 +72,18 @@ async def _next(incoming: Incoming) -> bytes:
         raise InvalidRequest(
             "the request body did not arrive in time", status=408, code="request_timeout"
         ) from None
+
+
+def _refuse_transfer_coding(incoming: Incoming) -> None:
+    """The parser takes away `chunked`, the last one; what lies below it nobody here decodes, and
+    the upstream would not be told of it (RFC 9112, 6.1)."""
+    codings = ",".join(incoming.request.headers.getall("Transfer-Encoding", ()))
+    if codings.strip().lower() not in ("", "chunked"):
+        raise InvalidRequest(
+            "no transfer coding but chunked is known here",
+            status=501,
+            code="unsupported_transfer_coding",
+        )
 
 
 def _answer_expectation(incoming: Incoming) -> None:

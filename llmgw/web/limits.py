@@ -17,6 +17,7 @@ LINGER: Final = 5.0  # reads on, so that an early answer is not lost in a reset 
 BRIEF_LINGER: Final = 0.5  # where the client was not asked for its body
 LOOK_EVERY: Final = 0.05  # for a client that leaves while nothing is read
 FLUSH_WITHIN: Final = 30.0  # a closed connection may go on sending without any progress
+MEMBERS: Final = 10_000  # of gzip or frames of zstd that a body may be encoded in
 BODY_SILENCE: Final = 60.0  # how long a client may send nothing inside its body
 
 OPTIONS: Final[Mapping[str, Any]] = {

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable
 from typing import Final, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
 
-from llmgw.core.errors import GatewayError
+from llmgw.core.errors import GatewayError, InvalidRequest
 from llmgw.core.types import Dialect
 from llmgw.observe.logs import exception_fields
 from llmgw.web.access import AccessRecord, Ending, OnComplete, forget
@@ -26,6 +26,7 @@ log = logging.getLogger("llmgw.web")
 
 UNKNOWN: Final = "unknown"
 MALFORMED: Final = "malformed"
+SPOKEN: Final = (HttpVersion10, HttpVersion11)
 
 
 class Site:
@@ -98,6 +99,8 @@ class Site:
         self, incoming: Incoming, match: Match | None, path: str
     ) -> web.StreamResponse | None:
         method = incoming.request.method
+        if incoming.request.version not in SPOKEN:  # the parser knows 0.9 and 2.0 as well
+            raise _version_not_spoken()
         if method == "OPTIONS" and (match or path == "*"):
             allow = match.page.allow if match else "GET, HEAD, OPTIONS, POST"
             answer_options(incoming, allow, self._gateway.config.gateway.cors_origins)
@@ -161,6 +164,10 @@ def _signed(incoming: Incoming, response: web.StreamResponse) -> web.StreamRespo
         if cast(Connection, incoming.request.protocol).is_ending:
             response.force_close()
     return response
+
+
+def _version_not_spoken() -> GatewayError:
+    return InvalidRequest("HTTP/1.1 is spoken here", status=505, code="http_version_not_supported")
 
 
 def _target_of(request: web.BaseRequest) -> tuple[str, str]:

@@ -29,8 +29,8 @@ CODINGS = [
 TEXT = bytes(range(256)) * 40
 
 
-def decode(coding: str, *pieces: bytes) -> bytes:
-    decoder = decoder_for(coding)
+def decode(coding: str, *pieces: bytes, **limits) -> bytes:
+    decoder = decoder_for(coding, **limits)
     found = b"".join(itertools.chain.from_iterable(decoder.feed(piece) for piece in pieces))
     decoder.end()
     return found
@@ -77,6 +77,19 @@ def test_noise_is_refused(coding, encode):
 @pytest.mark.parametrize(("coding", "encode"), CODINGS[:1] + CODINGS[5:6])
 def test_several_members_are_one_body(coding, encode):
     assert decode(coding, encode(b"one ") + encode(b"two")) == b"one two"
+
+
+@pytest.mark.parametrize(("coding", "encode"), CODINGS[:1] + CODINGS[5:6])
+def test_members_may_be_limited(coding, encode):
+    assert decode(coding, encode(b"") * 2 + encode(b"x"), members=3) == b"x"
+
+    with pytest.raises(InvalidRequest):
+        decode(coding, encode(b"") * 3 + encode(b"x"), members=3)
+
+
+@pytest.mark.parametrize(("coding", "encode"), CODINGS[:1] + CODINGS[5:6])
+def test_members_have_no_limit_of_their_own(coding, encode):
+    assert decode(coding, encode(b"") * 20_000 + encode(b"x")) == b"x"
 
 
 def test_a_window_over_8_mib_is_refused():

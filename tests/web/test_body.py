@@ -160,3 +160,15 @@ async def test_a_body_that_stops_coming_times_out(door, monkeypatch):
     reply = await client.ask(chat()[:-3])
 
     assert (reply.status, reply.code, reply.closes) == (408, "request_timeout", True)
+
+
+@pytest.mark.parametrize(
+    "coding", [pytest.param("gzip, chunked", id="known"), pytest.param("x, chunked", id="unknown")]
+)
+async def test_a_transfer_coding_below_the_chunks_is_not_passed_over(door, coding):
+    lines = request("POST", "/v1/chat/completions", headers=[("Transfer-Encoding", coding)])
+
+    reply = await door.ask(lines + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY))
+
+    assert (reply.status, reply.code) == (501, "unsupported_transfer_coding")
+    assert not door.gateway.calls

@@ -83,6 +83,13 @@ async def test_odd_requests_are_refused_like_any_other(door, target):
     assert reply.json["error"]["code"]
 
 
+@pytest.mark.parametrize("version", ["2.0", "0.9"])
+async def test_a_version_that_is_not_spoken_is_refused(door, version):
+    reply = await door.ask(request("GET", "/v1/models", version=version))
+
+    assert (reply.status, reply.code) == (505, "http_version_not_supported")
+
+
 async def test_every_answer_has_an_id_of_ours(door):
     client = await door.client()
     asked = [("X-Request-Id", "cl-55"), ("Request-Id", "cl-56")]
