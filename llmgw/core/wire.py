@@ -16,6 +16,7 @@ from llmgw.core.routes import ModelIn, Route
 from llmgw.core.types import Dialect, Headers, RouteClass
 
 MAX_DEPTH = 1000
+MAX_FILES = 256  # that one request may refer to: each may have to be looked up
 SESSION_HEADERS = (
     "x-session-id",
     "session-id",
@@ -271,6 +272,8 @@ def _file_ids(document: dict[str, Any]) -> tuple[str, ...]:
             file_id = _text(part, "file_id") if part.get("type") == "input_file" else None
             if file_id:
                 found[file_id] = None
+    if len(found) > MAX_FILES:
+        raise InvalidRequest(f"more than {MAX_FILES} files are referred to", param="input")
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
 from llmgw.core.routes import BY_PATH
 from llmgw.core.types import RouteClass
-from llmgw.core.wire import MAX_DEPTH, parse_call, with_model
+from llmgw.core.wire import MAX_DEPTH, MAX_FILES, parse_call, with_model
 from tests import builders
 
 DEFAULT = ModelsConfig(default="d/1 é")
@@ -222,6 +222,19 @@ def test_what_the_client_ties_the_request_to_is_found():
     assert call.stainless_retries == 2
     assert call.store is False
     assert call.headers is headers
+
+
+def files(number):
+    parts = [{"type": "input_file", "file_id": f"file_{at}"} for at in range(number)]
+    return json.dumps({"model": "m", "input": [{"content": [*parts, *parts]}]}).encode()
+
+
+def test_no_request_refers_to_more_files_than_may_be_looked_up():
+    call = parse(files(MAX_FILES), path="/v1/responses")
+
+    assert len(call.file_ids) == MAX_FILES
+    with pytest.raises(InvalidRequest):
+        parse(files(MAX_FILES + 1), path="/v1/responses")
 
 
 def test_a_plain_request_is_tied_to_nothing():
