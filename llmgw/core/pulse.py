@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 PING_EVERY = 20.0  # seconds of silence; proxies and NATs forget connections after 60 or less
 GONE_AFTER = 60.0  # seconds of silence, with pings unanswered
+PONGS_WAITING = 16  # to a peer that takes nothing; an honest one does not ask more often
 
 
 class Beat(Enum):
@@ -17,15 +18,21 @@ class Beat(Enum):
 class Pulse:
     """Told of bytes by `hear`, which is as cheap as can be, and asked now and then."""
 
-    __slots__ = ("_asked", "_heard", "_since")
+    __slots__ = ("_asked", "_heard", "_pongs", "_since")
 
     def __init__(self, now: float) -> None:
         self._heard = False
         self._since = now
         self._asked = 0
+        self._pongs = 0
 
     def hear(self) -> None:
         self._heard = True
+
+    def answers(self, *, is_stuck: bool) -> bool:
+        """Whether a ping is answered: what waits for a peer that takes nothing is bounded."""
+        self._pongs = self._pongs + 1 if is_stuck else 0
+        return self._pongs <= PONGS_WAITING
 
     def beat(self, now: float, *, may_end: bool = True) -> Beat:
         """`may_end`: False while nothing is read from the peer, or it takes nothing: then its

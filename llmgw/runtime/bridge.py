@@ -48,6 +48,7 @@ class FrameDownstream:
         self._is_pinned = pinned
         self._cutter = EventCutter()
         self._ended = False
+        self.was_cut = False
         self.spoken = Spoken(transcript_bytes)
         self.status = 0
         self.bytes_sent = 0
@@ -76,6 +77,7 @@ class FrameDownstream:
         """The turn ends with an error frame."""
         self._ended = True
         self.status = status
+        self.bytes_sent += len(frame)
         self._client.write(frame)
 
     def respond(self, status: int, headers: Headers, body: bytes) -> None:
@@ -104,6 +106,7 @@ class FrameDownstream:
         """Frames go out whole, so that there is always something to say, unless to a client
         that takes nothing."""
         if self._client.paused:
+            self.was_cut = True
             self._client.abort()
         elif not self._ended:
             self.fail(ended_early(), 502)

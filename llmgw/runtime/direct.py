@@ -8,6 +8,7 @@ from typing import Protocol
 
 from llmgw.core import document
 from llmgw.core.classify import Fault
+from llmgw.core.config import BaseUrl
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failures import error_answer
@@ -30,6 +31,7 @@ class Line:
     """A live upstream websocket, which serves one turn after another."""
 
     assignment: AssignmentId
+    url: BaseUrl
     socket: UpstreamSocket
     turnstile: Turnstile = field(default_factory=Turnstile)
 
@@ -155,6 +157,9 @@ class DirectAttempt:
             except TimeoutError:
                 self._turn.out.fail(ended_early(silent=True), 504)
                 return Broken(Fault(FaultKind.IDLE), 200)
+            except UpstreamError as error:
+                self._turn.out.fail(ended_early(), 502)
+                return Broken(Fault(error.kind), 200)
             if isinstance(found, Closed):
                 self._turn.out.fail(ended_early(), 502)
                 return Broken(Fault(FaultKind.CUT), 200)
@@ -197,15 +202,17 @@ class DirectAttempt:
     def _settle_line(self, result: Result | None) -> None:
         """A line that served is the socket's from now on; one that said why it did not, stays
         if it was that before; any other ends here."""
-        line = self._line
+        line, before = self._line, self._turn.line
         if line is None:
             return
         served = isinstance(result, Served) and result.fault is None
         answered = isinstance(result, (Served, Refused)) and line.socket.ended is None
-        if served or (answered and line is self._turn.line):
-            self._turn.line = line
-        else:
+        if not (served or (answered and line is before)):
             line.socket.close()
+            return
+        if before is not None and before is not line:
+            before.socket.close()
+        self._turn.line = line
 
 
 def _refused_by_frame(frame: bytes) -> Refused:
@@ -216,6 +223,8 @@ def _refused_by_frame(frame: bytes) -> Refused:
 
 def _refused_by_close(closed: Closed, *, heard: bool) -> Refused:
     """The frame may be too large for this upstream, which is nobody's failure."""
+    if closed.broken:
+        return Refused(Fault(FaultKind.INVALID))
     if closed.code == CloseCode.TOO_BIG:
         return Refused(Fault(FaultKind.STATUS, 413))
     if not heard:

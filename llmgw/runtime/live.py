@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from dataclasses import dataclass
@@ -13,21 +14,16 @@ from llmgw.core.pins import PinKind, Resource
 from llmgw.core.policy import Principal, admit
 from llmgw.core.transcript import Transcript
 from llmgw.core.turn_answers import frame_of_error, warm_up_frames
-from llmgw.core.turns import TURNS, Turn, parse_turn
+from llmgw.core.turns import Turn, parse_turn
 from llmgw.core.types import AssignmentId, Headers, PoolName
-from llmgw.observe import logs
-from llmgw.observe.metrics import (
-    OPEN_WEBSOCKETS,
-    REQUEST_DURATION,
-    REQUESTS,
-    child,
-    status_label,
-)
+from llmgw.observe.metrics import OPEN_WEBSOCKETS, TIMEOUTS, child
 from llmgw.runtime.bridge import FrameDownstream
 from llmgw.runtime.direct import Line
 from llmgw.runtime.gateway import Gateway
+from llmgw.runtime.journey import Journey
 from llmgw.runtime.sockets import ClientSocket, Sockets
 from llmgw.runtime.support import WebsocketSupport
+from llmgw.runtime.turn_record import TurnRecord
 from llmgw.runtime.turns import TurnAttempts
 from llmgw.runtime.watchman import Draining, Watchman
 from llmgw.runtime.way import Way
@@ -62,6 +58,7 @@ class LiveSession:
         self._support = support
         self._transcript = Transcript(gateway.config.websocket.transcript_bytes)
         self._line: Line | None = None
+        self._attempts: TurnAttempts | None = None  # of the turn that runs
         self._watchman = Watchman(gateway, client, visitor.token, draining)
 
     async def run(self) -> None:
@@ -79,8 +76,9 @@ class LiveSession:
 
     def tick(self, now: float) -> None:
         self._watchman.tick(now)
-        if self._line is not None:
-            self._line.socket.beat(now)
+        line = self._line if self._attempts is None else self._attempts.tried
+        if line is not None:
+            line.socket.beat(now)
 
     async def _serve_next(self) -> bool:
         with self._watchman.idle():
@@ -92,32 +90,59 @@ class LiveSession:
                 self._client.close(CloseCode.UNSUPPORTED_DATA, "frames are text")
             case Message(data):
                 await self._answer(data)
+                await self._taken()
         return True
 
-    async def _answer(self, frame: bytes) -> None:
-        request_id = self._gateway.new_request_id()
+    async def _taken(self) -> None:
+        """A client that takes nothing is asked for nothing more, and not for ever."""
+        if not self._client.paused:
+            return
         try:
-            principal = self._watchman.authenticate()
-            turn = self._parse(frame, request_id)
-            if turn is not None and turn.is_warm_up:
-                admit(principal, turn.call)
-                self._warm_up(turn)
-            elif turn is not None:
-                admit(principal, turn.call)
-                await self._serve(turn, principal)
+            async with asyncio.timeout(self._gateway.config.streams.client_stall):
+                await self._client.drained()
+        except TimeoutError:
+            child(TIMEOUTS, "client").inc()
+            self._client.abort()
+
+    async def _answer(self, frame: bytes) -> None:
+        """A failure is an error frame, and told of like an answer."""
+        record = TurnRecord(self._gateway.new_request_id())
+        out = FrameDownstream(
+            self._client,
+            pinned=self._line is not None,
+            transcript_bytes=self._gateway.config.websocket.transcript_bytes,
+        )
+        try:
+            await self._take(frame, record, out)
         except GatewayError as error:
-            self._client.write(frame_of_error(error))
+            out.fail(frame_of_error(error), error.status)
             if isinstance(error, AuthenticationFailed):
                 self._client.close(CloseCode.POLICY_VIOLATION, error.message)
+        except asyncio.CancelledError:
+            record.has_left = True
+            raise
+        finally:
+            if out.status or record.has_left:
+                record.tell(self._gateway, out)
 
-    def _parse(self, frame: bytes, request_id: str) -> Turn | None:
-        return parse_turn(
+    async def _take(self, frame: bytes, record: TurnRecord, out: FrameDownstream) -> None:
+        """Raises `GatewayError`."""
+        record.principal = principal = self._watchman.authenticate()
+        turn = parse_turn(
             frame,
             target=self._visitor.target,
             headers=self._visitor.headers,
             models=self._gateway.config.models,
-            request_id=request_id,
+            request_id=record.request_id,
         )
+        if turn is None:
+            return
+        record.parsed(turn.call.model)
+        admit(principal, turn.call)
+        if turn.is_warm_up:
+            self._warm_up(turn)
+        else:
+            await self._serve(turn, principal, record.journey, out)
 
     def _warm_up(self, turn: Turn) -> None:
         """Nothing is asked of an upstream: what it would be warmed up for is not known yet."""
@@ -129,15 +154,10 @@ class LiveSession:
         for frame in warm_up_frames(response_id, turn.call.model, created=created):
             self._client.write(frame)
 
-    async def _serve(self, turn: Turn, principal: Principal) -> None:
-        config = self._gateway.config
-        pin = None if self._line is None else self._line.assignment
-        out = FrameDownstream(
-            self._client,
-            pinned=pin is not None,
-            transcript_bytes=config.websocket.transcript_bytes,
-        )
-        attempts = TurnAttempts(
+    async def _serve(
+        self, turn: Turn, principal: Principal, journey: Journey, out: FrameDownstream
+    ) -> None:
+        self._attempts = attempts = TurnAttempts(
             turn,
             line=self._line,
             transcript=self._transcript,
@@ -146,15 +166,16 @@ class LiveSession:
             support=self._support,
             home=partial(self._home, principal.pool),
         )
-        way = Way(attempts, pin=pin, websocket=not config.websocket.bridge, commits_early=False)
-        began = self._gateway.wheel.clock()
+        way = Way(
+            attempts,
+            pin=None if self._line is None else self._line.assignment,
+            websocket=not self._gateway.config.websocket.bridge,
+            commits_early=False,
+        )
         try:
-            await self._gateway.serve(turn.call, principal, out, way)
-        except GatewayError as error:
-            out.fail(frame_of_error(error), error.status)
+            await self._gateway.serve(turn.call, principal, out, way, journey=journey)
         finally:
-            self._line = attempts.line
-            self._count(turn, principal, out, self._gateway.wheel.clock() - began)
+            self._line, self._attempts = attempts.line, None
         if attempts.was_bridged and out.spoken.response_id is not None:
             self._transcript.add(
                 out.spoken.response_id,
@@ -165,22 +186,3 @@ class LiveSession:
 
     async def _home(self, pool: PoolName, response_id: str) -> AssignmentId | None:
         return await self._gateway.pins.find(pool, Resource(PinKind.RESPONSE, response_id))
-
-    def _count(
-        self, turn: Turn, principal: Principal, out: FrameDownstream, seconds: float
-    ) -> None:
-        """A turn is a request, here as in the rows."""
-        label = self._gateway.label(principal.pool, turn.call.model)
-        child(REQUESTS, label, status_label(out.status)).inc()
-        REQUEST_DURATION.observe(seconds)
-        logs.access(
-            method="GET",
-            route=TURNS.path,
-            status=out.status,
-            bytes=out.bytes_sent,
-            seconds=round(seconds, 6),
-            request_id=turn.call.request_id,
-            ending="whole" if out.status else "left",
-            key=principal.name,
-            model=label,
-        )

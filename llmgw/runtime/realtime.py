@@ -6,6 +6,7 @@ on there is no other.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from llmgw.core.classify import Fault
@@ -21,6 +22,7 @@ from llmgw.runtime.tasks import race
 from llmgw.runtime.watchman import Draining, Watchman
 
 QUIET = 2.0  # seconds without a message in either direction: between two turns
+PATIENCE = 30.0  # a microphone is never quiet: it is not waited for any longer than this
 SWITCHING = 101
 
 Accept = Callable[[str | None], Socket]
@@ -70,7 +72,7 @@ class RealtimeAttempts:
             closed = await relay.run()
         finally:
             upstream.close(CloseCode.GOING_AWAY)
-        failed = closed.code in (CloseCode.ABNORMAL, CloseCode.INTERNAL_ERROR)
+        failed = closed.broken or closed.code in (CloseCode.ABNORMAL, CloseCode.INTERNAL_ERROR)
         return Broken(Fault(FaultKind.CUT), SWITCHING) if failed else Served(SWITCHING)
 
 
@@ -84,7 +86,8 @@ class RealtimeRelay:
         self._client = client
         self._upstream = upstream
         self._watchman = watchman
-        self._moved_at = gateway.wheel.now
+        self._moved_at = self._looked_at = gateway.wheel.now
+        self._stall = gateway.config.streams.client_stall
         self._closed_by_upstream = Closed(CloseCode.OK)
 
     async def run(self) -> Closed:
@@ -100,16 +103,15 @@ class RealtimeRelay:
 
     def tick(self, now: float) -> None:
         self._upstream.beat(now)
-        if now - self._moved_at < QUIET:
-            self._client.beat(now)
-            return
-        with self._watchman.idle():
-            self._watchman.tick(now)
+        self._watchman.tick(now)
+        if now - self._moved_at >= QUIET or now - self._looked_at >= PATIENCE:
+            self._looked_at = now
+            self._watchman.look()
 
     async def _from_client(self) -> None:
         closed = await self._move(self._client, self._upstream)
-        ours = Closed(CloseCode.GOING_AWAY)
-        self._upstream.close(*_words(ours if self._watchman.has_ended else closed))
+        ours = self._watchman.has_ended or closed.broken
+        self._upstream.close(*_words(Closed(CloseCode.GOING_AWAY) if ours else closed))
 
     async def _from_upstream(self) -> None:
         closed = await self._move(self._upstream, self._client)
@@ -122,7 +124,12 @@ class RealtimeRelay:
             if isinstance(found, Closed):
                 return found
             self._moved_at = self._gateway.wheel.now
-            await sink.send(found)
+            try:
+                async with asyncio.timeout(self._stall):
+                    await sink.send(found)
+            except TimeoutError:  # it takes nothing: to say so would be in vain
+                sink.abort()
+                return Closed(CloseCode.GOING_AWAY)
 
 
 def _words(closed: Closed) -> tuple[int, str]:

@@ -41,6 +41,7 @@ class TurnAttempts:
         home: Home,
     ) -> None:
         self.line = line
+        self.tried = line  # the upstream websocket of the latest attempt, which is pinged
         self.was_bridged = False
         self._turn = turn
         self._transcript = transcript
@@ -91,15 +92,20 @@ class TurnAttempts:
     async def connect(self, tools: Tools, errand: Errand, candidate: Candidate) -> Line | Refused:
         """The live line, if it goes there and is alive; else a new one."""
         line = self.line
-        is_its = line is not None and line.assignment == candidate.assignment
-        if line is not None and is_its and line.socket.ended is None:
+        if line is not None and line.socket.ended is None and _goes_to(line, candidate):
             return line
         connecting = Connecting(tools, self._sockets, errand.config)
         socket = await connecting.open(candidate, errand.call)
         if isinstance(socket, Refused):
             return socket
         self._support.note(candidate.upstream, takes=True)
-        return Line(candidate.assignment, socket)
+        self.tried = Line(candidate.assignment, candidate.upstream.url, socket)
+        return self.tried
+
+
+def _goes_to(line: Line, candidate: Candidate) -> bool:
+    """An assignment whose upstream has moved in a reload is no longer where the line goes."""
+    return (line.assignment, line.url) == (candidate.assignment, candidate.upstream.url)
 
 
 def _unknown_previous() -> Refused:

@@ -36,7 +36,7 @@ class Watchman:
     def idle(self) -> Iterator[None]:
         """While nothing is asked, the websocket may be ended."""
         self._is_idle = True
-        self._look()
+        self.look()
         try:
             yield
         finally:
@@ -45,9 +45,10 @@ class Watchman:
     def tick(self, now: float) -> None:
         self._client.beat(now)
         if self._is_idle:
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """End it if it must not go on."""
         if self._is_draining():
             self._end(CloseCode.GOING_AWAY, "the gateway is stopping")
             return

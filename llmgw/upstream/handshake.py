@@ -47,6 +47,7 @@ class HandshakeReader:
         self.body = b""
         self.is_over = False  # of a refusal: nothing more of it is wanted
         self._read = b""
+        self._interim = 0  # bytes of the answers that came before the one that counts
         self._fields: list[tuple[str, str]] = []
         self._framing: Framing | None = None
 
@@ -56,14 +57,18 @@ class HandshakeReader:
             self._take(data)
             return b""
         self._read += data
-        end = self._read.find(b"\r\n\r\n")
-        if end < 0 and len(self._read) > MAX_HEAD:
-            raise invalid("head too long")
-        if end < 0:
-            return b""
-        head, rest = self._read[: end + 4], self._read[end + 4 :]
-        self._read = b""
-        return self._begin(head, rest)
+        is_last = False
+        while not is_last:
+            end = self._read.find(b"\r\n\r\n")
+            if self._interim + len(self._read if end < 0 else self._read[:end]) > MAX_HEAD:
+                raise invalid("head too long")
+            if end < 0:
+                return b""
+            head, self._read = self._read[: end + 4], self._read[end + 4 :]
+            is_last = self._begin(head)
+        rest, self._read = self._read, b""
+        self._take(rest)
+        return rest if self.head is not None and self.head.status == 101 else b""
 
     def end(self) -> None:
         """The connection ended: that is how some bodies do."""
@@ -72,19 +77,19 @@ class HandshakeReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1").strip()))
 
-    def _begin(self, head: bytes, rest: bytes) -> bytes:
+    def _begin(self, head: bytes) -> bool:
+        """False for an answer before the answer (1xx)."""
         status, version = self._parse(head)
         headers = tuple(self._fields)
         self._fields = []
         if status == 101:
             self.head = ResponseHead(status, headers)
-            return rest
-        if status < 200:
-            return self.feed(rest)
-        answer = judge(status, version, headers, bodiless=False)
-        self.head, self._framing = answer.head, answer.framing
-        self._take(rest)
-        return b""
+        elif status < 200:
+            self._interim += len(head)
+        else:
+            answer = judge(status, version, headers, bodiless=False)
+            self.head, self._framing = answer.head, answer.framing
+        return self.head is not None
 
     def _parse(self, head: bytes) -> tuple[int, str]:
         parser = httptools.HttpResponseParser(self)

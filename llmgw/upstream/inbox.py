@@ -11,7 +11,7 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import WebSocketError, WebSocketReader, WSMsgType
 from aiohttp.streams import EofStream
 
-from llmgw.core.frames import CloseCode, Closed, Message
+from llmgw.core.frames import CloseCode, Closed, MaskCheck, Message, is_close_code, is_text
 
 LIMIT = 64 * 1024  # messages that wait, beyond the first, before the socket is left alone
 
@@ -21,8 +21,8 @@ class Owner(Protocol):
 
     def on_ping(self, payload: bytes) -> None: ...
 
-    def on_end(self, closed: Closed, *, broken: bool) -> None:
-        """The peer closed, or (`broken`) broke the protocol in a way that the code names."""
+    def on_end(self, closed: Closed) -> None:
+        """The peer closed, or broke the protocol in a way that the code names."""
 
     def on_lost(self) -> None:
         """The connection is gone."""
@@ -34,10 +34,14 @@ class Inbox(WebSocketDataQueue):
     def __init__(self, protocol: BaseProtocol, owner: Owner, loop: asyncio.AbstractEventLoop):
         super().__init__(protocol, LIMIT, loop=loop)
         self._owner: Owner | None = owner
+        self._is_shut = False  # by us: what still comes is not for its reader
+        self._is_through = False  # behind the peer's close frame nothing counts
         self.ended: Closed | None = None
 
     async def receive(self) -> Message | Closed:
         """The next message; when all were read nothing but the end."""
+        if self._is_shut:
+            await self.drop()  # which lets the peer's close frame come in
         try:
             found = await self.read()
         except EofStream:
@@ -51,12 +55,14 @@ class Inbox(WebSocketDataQueue):
 
     def end(self, closed: Closed) -> None:
         """Wake whoever reads: nothing more will be read, not even what came already."""
-        self._buffer.clear()
+        self._is_shut = True
         self._end(closed)
 
     # --- the parser's side
 
     def feed_data(self, data: Any, size: int) -> None:
+        if self._is_through:
+            return
         match data.type:
             case WSMsgType.PING:
                 if self._owner is not None:
@@ -64,13 +70,21 @@ class Inbox(WebSocketDataQueue):
             case WSMsgType.PONG:
                 pass
             case WSMsgType.CLOSE:
-                self._finish(Closed(data.data or CloseCode.NONE_GIVEN, data.extra or ""))
-            case _ if self.ended is None:
+                self._take_close(data.data or None, data.extra or "")
+            case _ if self.ended is not None:
+                pass
+            case WSMsgType.TEXT if not is_text(data.data):
+                self.fail(CloseCode.INVALID_TEXT)
+            case _:
                 super().feed_data(data, size)
 
     def set_exception(self, exc: BaseException, *_: BaseException) -> None:
-        code = exc.code if isinstance(exc, WebSocketError) else CloseCode.INTERNAL_ERROR
-        self._finish(Closed(code), broken=True)
+        self.fail(exc.code if isinstance(exc, WebSocketError) else CloseCode.INTERNAL_ERROR)
+
+    def fail(self, code: int) -> None:
+        """The peer broke the protocol: it is not listened to any more."""
+        if not self._is_through:
+            self._finish(Closed(code, broken=True))
 
     def feed_eof(self) -> None:
         self._end(Closed(CloseCode.ABNORMAL))
@@ -78,10 +92,17 @@ class Inbox(WebSocketDataQueue):
         if owner is not None:
             owner.on_lost()
 
-    def _finish(self, closed: Closed, *, broken: bool = False) -> None:
+    def _take_close(self, code: int | None, reason: str) -> None:
+        if code is not None and not is_close_code(code):
+            self.fail(CloseCode.PROTOCOL_ERROR)
+            return
+        self._finish(Closed(CloseCode.NONE_GIVEN if code is None else code, reason))
+
+    def _finish(self, closed: Closed) -> None:
+        self._is_through = True
         self._end(closed)
         if self._owner is not None:
-            self._owner.on_end(closed, broken=broken)
+            self._owner.on_end(closed)
 
     def _end(self, closed: Closed) -> None:
         if self.ended is None:
@@ -92,3 +113,23 @@ class Inbox(WebSocketDataQueue):
 def build_reader(inbox: Inbox, max_bytes: int) -> WebSocketReader:
     """aiohttp refuses a message as long as its limit. Text stays bytes: it is passed on."""
     return WebSocketReader(inbox, max_bytes + 1, compress=False, decode_text=False)
+
+
+class MaskedReader:
+    """The parser of what a client sends: a frame that is not masked breaks the protocol."""
+
+    __slots__ = ("_check", "_inbox", "_reader")
+
+    def __init__(self, inbox: Inbox, max_bytes: int) -> None:
+        self._inbox = inbox
+        self._reader = build_reader(inbox, max_bytes)
+        self._check = MaskCheck()
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        if self._check.passes(data):
+            return self._reader.feed_data(data)
+        self._inbox.fail(CloseCode.PROTOCOL_ERROR)
+        return True, b""
+
+    def feed_eof(self) -> None:
+        self._inbox.feed_eof()

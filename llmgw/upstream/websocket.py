@@ -23,6 +23,7 @@ from llmgw.upstream.inbox import Inbox, build_reader
 
 WRITE_BUFFER = 256 * 1024
 CLOSE_WITHIN = 2.0  # an upstream may say why it closes, too
+REFUSAL_WITHIN = 5.0  # for the body of a refusal, whose status says most of it
 
 
 class Sockets:
@@ -166,9 +167,10 @@ class UpstreamSocket(BaseProtocol):
     # --- the inbox's side
 
     def on_ping(self, payload: bytes) -> None:
-        self._control(Opcode.PONG, payload)
+        if self._pulse.answers(is_stuck=self._paused):
+            self._control(Opcode.PONG, payload)
 
-    def on_end(self, closed: Closed, *, broken: bool) -> None:
+    def on_end(self, closed: Closed) -> None:
         self._control(Opcode.CLOSE, close_payload(closed.code))
         self._is_closing = True
         if self.transport is not None:
@@ -191,6 +193,7 @@ class UpstreamSocket(BaseProtocol):
         if self._shaken.done():
             self._reader.feed_data(data)
             return
+        had_head = self._answer.head is not None
         try:
             frames = self._answer.feed(data)
         except UpstreamError as error:
@@ -199,6 +202,8 @@ class UpstreamSocket(BaseProtocol):
         head = self._answer.head
         if self._answer.is_over or (head is not None and head.status == 101):
             self._shaken.set_result(None)
+        elif head is not None and not had_head:
+            self._loop.call_later(REFUSAL_WITHIN, self._answered)
         if frames:
             self._reader.feed_data(frames)
 
@@ -208,7 +213,10 @@ class UpstreamSocket(BaseProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._members.discard(self)
         self._answer.end()
-        if not self._shaken.done():
-            self._shaken.set_result(None)
+        self._answered()
         self._inbox.feed_eof()
         super().connection_lost(None)
+
+    def _answered(self) -> None:
+        if not self._shaken.done():
+            self._shaken.set_result(None)

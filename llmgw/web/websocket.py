@@ -53,7 +53,7 @@ class ClientWebSocket:
         self._is_closing = False
         self._is_receiving = False
         self._ended: asyncio.Future[None] = loop.create_future()
-        parser = cast(WebSocketReader, self._reader)  # of which one method is called
+        parser = cast(WebSocketReader, self._reader)  # as far as it is asked
         connection.set_parser(parser, data_received_cb=self._pulse.hear)
 
     @property
@@ -133,6 +133,7 @@ class ClientWebSocket:
             self._connection.write(control_frame(Opcode.CLOSE, close_payload(closed.code)))
             self._is_closing = True
         if closed.broken:
+            self._inbox.end(closed)  # what came before is not answered either
             asyncio.get_running_loop().call_later(CLOSE_WITHIN, self._connection.force_close)
             return
         self.on_lost()

@@ -3,13 +3,17 @@ import pytest
 from llmgw.core.frames import (
     CloseCode,
     Closed,
+    MaskCheck,
     Message,
     Opcode,
     carried_over,
     close_payload,
     control_frame,
     frame_head,
+    is_close_code,
+    is_text,
 )
+from tests.fakes.wire_frames import PING, TEXT, frame
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,54 @@ def test_a_reason_is_cut_between_characters():
 def test_an_end_without_a_close_frame_is_an_error_on_the_other_side():
     assert carried_over(Closed(CloseCode.ABNORMAL)) == Closed(CloseCode.INTERNAL_ERROR)
     assert carried_over(Closed(4321, "why")) == Closed(4321, "why")
+
+
+def test_what_an_upstream_broke_is_not_held_against_the_client():
+    assert carried_over(Closed(CloseCode.TOO_BIG, broken=True)) == Closed(CloseCode.INTERNAL_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("code", "may"),
+    [
+        *[(code, True) for code in (1000, 1001, 1013, 3000, 4999)],
+        *[(code, False) for code in (0, 999, 1004, 1005, 1006, 1015, 5000, 65535)],
+    ],
+)
+def test_which_codes_a_close_frame_may_carry(code, may):
+    assert is_close_code(code) is may
+
+
+@pytest.mark.parametrize(
+    ("data", "is_utf8"),
+    [
+        pytest.param(b"", True, id="empty"),
+        pytest.param(b"plain", True, id="ASCII"),
+        pytest.param("é".encode() * 100_000, True, id="long, cut inside of a character"),
+        pytest.param(b"a" + "é".encode() * 100_000, True, id="and the other way"),
+        pytest.param(b"\xff", False, id="no first byte"),
+        pytest.param("é".encode()[:1], False, id="a character that does not end"),
+        pytest.param(b"\xed\xa0\x80", False, id="a surrogate"),
+        pytest.param("é".encode() * 50_000 + b"\xff", False, id="late"),
+    ],
+)
+def test_what_a_text_message_may_hold(data, is_utf8):
+    assert is_text(data) is is_utf8
+
+
+SIZES = (0, 1, 125, 126, 65535, 65536)
+MASKED = b"".join(frame(TEXT, b"\x00" * size) for size in SIZES)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 7, 4096, len(MASKED)])
+def test_an_unmasked_frame_is_found_in_any_cut(cut):
+    def passes(data: bytes) -> bool:
+        check = MaskCheck()
+        return all(check.passes(data[at : at + cut]) for at in range(0, len(data), cut))
+
+    assert passes(MASKED)
+    assert passes(MASKED + frame(PING, b"p") + MASKED)
+    assert not passes(MASKED + frame(PING, b"p", mask=None))
+    assert not passes(frame(TEXT, b"x" * 200, mask=None))
 
 
 def test_what_was_said_is_in_no_representation():

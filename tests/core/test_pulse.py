@@ -1,4 +1,4 @@
-from llmgw.core.pulse import GONE_AFTER, PING_EVERY, Beat, Pulse
+from llmgw.core.pulse import GONE_AFTER, PING_EVERY, PONGS_WAITING, Beat, Pulse
 
 
 def test_a_peer_that_speaks_is_not_asked():
@@ -40,3 +40,13 @@ def test_nobody_is_given_up_while_its_answers_can_not_be_expected():
 
     assert pulse.beat(GONE_AFTER, may_end=False) is Beat.NOTHING
     assert pulse.beat(GONE_AFTER + 1) is Beat.NOTHING
+
+
+def test_pongs_for_a_peer_that_takes_nothing_are_bounded():
+    pulse = Pulse(0.0)
+
+    answered = [pulse.answers(is_stuck=True) for _ in range(PONGS_WAITING + 3)]
+
+    assert answered == [True] * PONGS_WAITING + [False] * 3
+    assert pulse.answers(is_stuck=False)
+    assert pulse.answers(is_stuck=True)

@@ -94,6 +94,8 @@ class RawClient:
         self._writer.write_eof()
 
     def reset(self) -> None:
+        if self._writer.is_closing():
+            return
         sock = self._writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()

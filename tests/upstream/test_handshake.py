@@ -105,6 +105,7 @@ def test_interim_answers_are_skipped():
     [
         pytest.param(b"NONSENSE\r\n\r\n", id="no HTTP"),
         pytest.param(b"HTTP/1.1 101 X\r\nx: " + b"y" * MAX_HEAD, id="a head without end"),
+        pytest.param(b"HTTP/1.1 100 X\r\n\r\n" * MAX_HEAD, id="answers before it without end"),
         pytest.param(
             b"HTTP/1.1 403 X\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", id="two lengths"
         ),

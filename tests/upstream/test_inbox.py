@@ -13,7 +13,8 @@ from llmgw.core.frames import (
     control_frame,
     frame_head,
 )
-from llmgw.upstream.inbox import Inbox, build_reader
+from llmgw.upstream.inbox import Inbox, MaskedReader, build_reader
+from tests.fakes.wire_frames import TEXT, close, frame
 
 
 class FakeProtocol(BaseProtocol):
@@ -29,8 +30,8 @@ class FakeOwner:
     def on_ping(self, payload: bytes) -> None:
         self.heard.append(payload)
 
-    def on_end(self, closed: Closed, *, broken: bool) -> None:
-        self.heard.append((closed, broken))
+    def on_end(self, closed: Closed) -> None:
+        self.heard.append((closed, closed.broken))
 
     def on_lost(self) -> None:
         self.heard.append("lost")
@@ -103,8 +104,72 @@ async def test_a_broken_protocol_ends_it_with_the_code_that_names_why(data, code
 
     box.feed(data)
 
-    assert box.owner.heard == [(Closed(code), True)]
-    assert await box.inbox.receive() == Closed(code)
+    assert box.owner.heard == [(Closed(code, broken=True), True)]
+    assert await box.inbox.receive() == Closed(code, broken=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        pytest.param(close(1005, mask=None), 1002, id="no code, as a code"),
+        pytest.param(close(1006, mask=None), 1002, id="no close frame, as a code"),
+        pytest.param(close(1015, mask=None), 1002, id="a TLS failure, as a code"),
+        pytest.param(close(5000, mask=None), 1002, id="a code without meaning"),
+        pytest.param(close(1000, b"\xff", mask=None), 1007, id="a reason that is no UTF-8"),
+        pytest.param(text(b"\xff"), 1007, id="a text that is no UTF-8"),
+    ],
+)
+async def test_what_must_not_be_said_breaks_the_protocol(data, code):
+    box = Box()
+
+    box.feed(data)
+
+    assert box.owner.heard == [(Closed(code, broken=True), True)]
+
+
+async def test_bytes_that_are_no_text_may_come_as_binary():
+    box = Box()
+
+    box.feed(frame_head(Opcode.BINARY, 1), b"\xff")
+
+    assert await box.inbox.receive() == Message(b"\xff", is_text=False)
+
+
+async def test_behind_a_close_frame_nothing_counts():
+    box = Box()
+    ping = control_frame(Opcode.PING, b"p")
+
+    box.feed(close(1000, mask=None), close(1001, mask=None), ping, text(b"a"), b"\xff\x00")
+
+    assert box.owner.heard == [(Closed(1000), False)]
+    assert await box.inbox.receive() == Closed(1000)
+
+
+async def test_an_end_of_ours_lets_the_peers_close_frame_come_in():
+    box = Box()
+    box.feed(*[text(b"x" * 50_000)] * 4, text(b"y"), close(1001, mask=None))
+    assert box.protocol._reading_paused
+
+    box.inbox.end(Closed(1001))
+
+    assert await box.inbox.receive() == Closed(1001)
+    assert box.owner.heard == [(Closed(1001), False)]
+    assert not box.protocol._reading_paused
+
+
+async def test_what_a_client_sends_is_masked_or_ends_it():
+    box = Box()
+    reader = MaskedReader(box.inbox, 1000)
+
+    reader.feed_data(frame(TEXT, b"a"))
+    reader.feed_data(frame(TEXT, b"b", mask=None))
+
+    assert box.owner.heard == [(Closed(1002, broken=True), True)]
+    assert await box.inbox.receive() == Message(b"a")
+
+    reader.feed_eof()
+
+    assert box.owner.heard[1:] == ["lost"]
 
 
 async def test_a_message_as_long_as_the_limit_is_taken():

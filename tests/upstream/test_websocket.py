@@ -293,3 +293,38 @@ async def test_the_chosen_subprotocol_is_known():
 
         assert socket.protocol == "a"
         socket.abort()
+
+
+async def test_a_refusal_whose_body_does_not_end_counts_as_far_as_it_came(monkeypatch):
+    monkeypatch.setattr("llmgw.upstream.websocket.REFUSAL_WITHIN", 0.01)
+
+    async def play(peer):
+        await peer.request()
+        await peer.send(b"HTTP/1.1 403 X\r\ncontent-length: 9\r\n\r\nabc")
+        await peer.left()
+
+    async with RawServer(play) as server:
+        refused = await connect(server)
+
+    assert isinstance(refused, Rejection)
+    assert (refused.head.status, refused.body) == (403, b"abc")
+
+
+async def test_an_upstream_that_asks_and_takes_nothing_is_not_answered_without_bound():
+    async def play(peer):
+        await switch(peer)
+        peer._writer.transport.pause_reading()
+        for _ in range(100):
+            await peer.send(control_frame(Opcode.PING, b"p" * 125) * 400)
+        await peer.send(TEXT)
+        await peer.left()
+
+    async with RawServer(play) as server:
+        socket = await connect(server)
+        sending = asyncio.create_task(socket.send(Message(b"x" * 10_000_000)))
+
+        assert await socket.receive() == Message(b"hello")
+
+        assert socket.transport.get_write_buffer_size() < 11_000_000
+        socket.abort()
+        await sending
