@@ -62,13 +62,13 @@ class Relay:
 
     def feed(self, data: bytes) -> Held | Release | Faulted:
         """Body bytes of one read."""
-        events = self._cutter.feed(data)
-        for place, event in enumerate(events):
+        self._cutter.take(data)
+        while (event := self._cutter.next()) is not None:
             verdict = self._judge(event)
             if isinstance(verdict, Faulted):
                 return verdict
             if verdict is not None:
-                return self._release(verdict, events[place + 1 :])
+                return self._release(verdict)
         if self._cutter.pending_size > self._max_event_bytes:
             return self._release(ReleaseCause.OVERFLOW)
         return HELD
@@ -96,9 +96,8 @@ class Relay:
             return ReleaseCause.OVERFLOW if self._room < 0 else None
         return ReleaseCause.VISIBLE if sight is Sight.VISIBLE else ReleaseCause.TERMINAL
 
-    def _release(self, cause: ReleaseCause, rest: list[Event] | None = None) -> Release:
-        after = [event.raw for event in rest or ()]
-        return Release(b"".join((*self._held, *after, self._cutter.pending)), cause)
+    def _release(self, cause: ReleaseCause) -> Release:
+        return Release(b"".join((*self._held, self._cutter.pending)), cause)
 
 
 class OpenRelay:

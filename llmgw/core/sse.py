@@ -51,15 +51,25 @@ class EventCutter:
         return len(self._open)
 
     def feed(self, data: bytes) -> list[Event]:
+        self.take(data)
+        return list(iter(self.next, None))
+
+    def take(self, data: bytes) -> None:
+        """For whoever does not want all events: `next` gives them one by one."""
         self._open += data
-        events = []
-        start = 0
-        while found := BLANK_LINE.search(self._open, max(start, self._searched)):
-            events.append(self._event(bytes(self._open[start : found.end()])))
-            start = found.end()
-        del self._open[:start]
-        self._searched = max(0, len(self._open) - _LONGEST_OPEN)
-        return events
+
+    def next(self) -> Event | None:
+        """None: the bytes hold no further whole event."""
+        found = BLANK_LINE.search(self._open, self._searched)
+        if found is None:
+            self._searched = max(0, len(self._open) - _LONGEST_OPEN)
+            return None
+        end = found.end()
+        raw = bytes(self._open[:end])
+        del found  # it holds the bytes fast
+        del self._open[:end]
+        self._searched = 0
+        return self._event(raw)
 
     def close(self) -> Event | None:
         """At the end of the stream: see `close_event`."""

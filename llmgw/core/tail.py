@@ -100,11 +100,12 @@ class Tail:
         if self._head:
             text = _elided(self._head, text)
         whole, _, rest = text.rpartition(b"\n\n")
-        return outcome_of(text if close_event(rest) else whole, self._dialect)
+        return outcome_of(text if rest and close_event(rest) else whole, self._dialect)
 
-    def ending(self, *, cut: bool = False) -> Ending:
-        """Asked once the upstream's bytes have ended; `cut`: not by their framing."""
-        completion, outcome = self._completion(), self.outcome()
+    def ending(self, *, cut: bool = False, outcome: Outcome | None = None) -> Ending:
+        """Asked once the upstream's bytes have ended; `cut`: not by their framing. `outcome`:
+        that of now, where the caller has it already."""
+        completion, outcome = self._completion(), outcome or self.outcome()
         if completion is None:
             return Ending(EndingKind.COMPLETE if outcome.is_said else EndingKind.BROKEN)
         is_unknown = self._dialect is Dialect.JSON  # which of its events is the last
@@ -121,7 +122,8 @@ class Tail:
 
     def count_events(self, of_bytes: int) -> int:
         """About how many events the stream had: those that are retained stand for all."""
-        events = sum(self._kept.count(blank) for blank in _BLANK_LINES)
+        lf, *others = _BLANK_LINES
+        events = self._kept.count(lf) or sum(map(self._kept.count, others))
         return round(events * max(of_bytes / max(len(self._kept), 1), 1.0))
 
     def next_sequence_number(self) -> int:

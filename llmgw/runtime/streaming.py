@@ -114,7 +114,8 @@ class StreamRelay:
     def _end(self, tail: Tail, fault: UpstreamError | None) -> Result:
         """Say to the client how it ended, and tell whose fault it was."""
         status, downstream = self._exchange.head.status, self._errand.downstream
-        ending, outcome, usage = tail.ending(cut=fault is not None), tail.outcome(), tail.usage()
+        outcome, usage = tail.outcome(), tail.usage()
+        ending = tail.ending(cut=fault is not None, outcome=outcome)
         if ending.completion:
             downstream.write(ending.completion)
         match ending.kind:

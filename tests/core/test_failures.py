@@ -32,6 +32,7 @@ OTHER = {"code": "other"}
         pytest.param({"response": {"error": None}, "error": FOUND}, id="null is passed over"),
         pytest.param({"response": "x", "error": FOUND}, id="text is passed over"),
         pytest.param({"object": "error", **FOUND}, id="the top level, by object"),
+        pytest.param({"error": "text", "object": "error", **FOUND}, id="an error that is a word"),
         pytest.param({"type": "error", "error": FOUND}, id="an envelope round it"),
     ],
 )
