@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from typing import Final
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from aiohttp import web
 
@@ -90,7 +90,18 @@ def is_same_origin(incoming: Incoming) -> bool:
         return site in ("same-origin", "none")
     origin = incoming.header("Origin")
     hosts = (incoming.header("Host"), incoming.header("X-Forwarded-Host"))
-    return origin is None or urlsplit(origin).netloc in hosts
+    if origin is None:
+        return True
+    host = _host_of(origin)
+    return host != "" and host in hosts
+
+
+def _host_of(origin: str) -> str:
+    """Empty where there is none ("null"), or it can't be read."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _form(
@@ -133,8 +144,9 @@ async def _read_form(incoming: Incoming) -> dict[str, str]:
 
 
 def _local(path: str) -> str:
-    """One of our pages and nothing else: a sign-in must not lead away."""
+    """One of our pages and nothing else: a sign-in must not lead away, nor up."""
     is_ours = path.startswith("/admin/") and path.isprintable() and path.isascii()
-    if not is_ours or "\\" in path or "//" in path or path.startswith(LOGIN):
+    leads_away = any(mark in unquote(path) for mark in ("\\", "//", ".."))
+    if not is_ours or leads_away or path.startswith(LOGIN):
         return FIRST_PAGE
     return path
