@@ -70,7 +70,7 @@ class ControlServer:
     async def _result(self, line: bytes) -> Json:
         try:
             asked = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {"error": "not a line of JSON"}
         name = asked.get("op") if isinstance(asked, dict) else None
         operation = self._operations.get(name) if isinstance(name, str) else None

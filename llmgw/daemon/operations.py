@@ -14,6 +14,8 @@ from llmgw.runtime.explain import explain, parse_question
 from llmgw.store.errors import StoreError
 from llmgw.web.health import health_document
 
+LONGEST_DRAIN = 366 * 86400  # for a longer one there is `drain = true` in the configuration
+
 
 class Operations:
     """Carries them out on a house."""
@@ -43,8 +45,7 @@ class Operations:
 
     async def drain(self, asked: Json) -> Json:
         """Every gateway of the database gives the upstream no new work."""
-        node, seconds = self._upstream(asked), asked.get("for_seconds")
-        lasting = float(seconds) if isinstance(seconds, (int, float)) else None
+        node, lasting = self._upstream(asked), _lasting(asked.get("for_seconds"))
         drains = self._house.records.store.drains
         try:
             await drains.begin(node, now=time.time(), for_seconds=lasting)
@@ -68,3 +69,12 @@ class Operations:
         if found is None:
             raise OperationRefused(f"there is no such node; there are: {', '.join(names)}")
         return found
+
+
+def _lasting(seconds: object) -> float | None:
+    """None: until it is ended."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, (int, float)) and 0 < seconds <= LONGEST_DRAIN:
+        return float(seconds)
+    raise OperationRefused(f"for_seconds must be above 0 and at most {LONGEST_DRAIN}")

@@ -61,6 +61,9 @@ async def test_what_is_no_operation_is_refused_by_name(path, server):
         pytest.param(b"what?\n", b'{"error": "not a line of JSON"}\n', id="not JSON"),
         pytest.param(b"\xff\n", b'{"error": "not a line of JSON"}\n', id="not UTF-8"),
         pytest.param(
+            b"[" * 60_000 + b"\n", b'{"error": "not a line of JSON"}\n', id="without a bottom"
+        ),
+        pytest.param(
             b"[]\n", b'{"error": "no such operation; there are: status"}\n', id="no object"
         ),
         pytest.param(b"x" * 70_000, b"", id="a line without end"),
