@@ -23,9 +23,10 @@ PERIOD = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What tells one writing of a file from another, without reading it."""
+    """What tells one state of a file from another, without reading it. The time of its status
+    counts, not that of its bytes: a file that could not be read may become readable."""
 
-    mtime_ns: int
+    ctime_ns: int
     inode: int
     size: int
 
@@ -36,7 +37,7 @@ def mark_of(path: Path) -> Mark | None:
         seen = path.stat()
     except OSError:
         return None
-    return Mark(seen.st_mtime_ns, seen.st_ino, seen.st_size)
+    return Mark(seen.st_ctime_ns, seen.st_ino, seen.st_size)
 
 
 class KeyFileWatch:
@@ -88,10 +89,10 @@ class Keys:
         return self._ring
 
     async def _read(self) -> None:
-        config = self._loaded.config
+        loaded = self._loaded
+        config, path = loaded.config, loaded.keys_file
         pools = {pool.name for pool in config.pools}
         own = config.auth.keys if config.auth else ()
-        path = self._loaded.keys_file
         if path is None:
             return
         try:
@@ -100,9 +101,11 @@ class Keys:
             return
         except ConfigError as error:
             log.error("keys file refused", extra={"faults": list(map(str, error.faults))})
-            self._use(() if self._open else self._keys)
+            keys = () if self._open else self._keys
         else:
-            self._use((*own, *found))
+            keys = (*own, *found)
+        if loaded is self._loaded:  # else a reload came in between, and the file is read again
+            self._use(keys)
 
     def _use(self, keys: tuple[KeyConfig, ...]) -> None:
         if keys == self._keys and not self._open:

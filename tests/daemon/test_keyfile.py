@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from llmgw.config_file import load
+from llmgw.config_file import load, load_keys
 from llmgw.core.errors import AuthenticationFailed
 from llmgw.daemon.keyfile import KeyFileWatch, Keys
 
@@ -49,6 +49,18 @@ async def test_a_file_that_was_replaced_is_read_again(watch, path, looks, tmp_pa
     await watch.look()
 
     assert looks == ["one", "two"]
+
+
+async def test_a_file_that_may_have_become_readable_is_read_again(watch, path, looks):
+    path.write_text("one")
+    await watch.look()
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:  # the kernel's clock ticks every few milliseconds
+        path.chmod(0o640)
+
+    await watch.look()
+
+    assert looks == ["one", "one"]
 
 
 async def test_a_file_that_is_gone_is_no_change(watch, path, looks):
@@ -168,6 +180,25 @@ async def test_a_file_that_is_gone_leaves_the_keys_last_read_until_a_reload(keys
 
     keys.reload()
 
+    assert is_let_in(keys.ring, None)
+
+
+async def test_what_was_read_for_an_older_configuration_does_not_count(
+    keys, path, rings, monkeypatch
+):
+    def overtaken(*args, **kwargs):
+        path.unlink()
+        keys.reload()
+        return load_keys(fresh)
+
+    fresh = path.with_name("fresh.toml")
+    for one in (path, fresh):
+        one.write_text(KEY)
+    monkeypatch.setattr("llmgw.daemon.keyfile.load_keys", overtaken)
+
+    await keys.look()
+
+    assert rings == []
     assert is_let_in(keys.ring, None)
 
 
