@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from math import ceil
@@ -172,11 +171,6 @@ def refusal(eligibility: Eligibility, catalog: Catalog, *, now: float) -> Gatewa
         param="model",
         headers=_hints(set(reasons.values()), eligibility, now) + _told(reasons),
     )
-
-
-def nearest_model(model: str, known: Sequence[str]) -> str | None:
-    """What the client may have meant, for the log."""
-    return next(iter(get_close_matches(model, known, n=1)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from itertools import count
 from llmgw.core.budget import RetryBudget
 from llmgw.core.catalog import Catalog
 from llmgw.core.config import Config
-from llmgw.core.eligibility import Ask, Eligibility, Exclusion, nearest_model
+from llmgw.core.eligibility import Ask, Eligibility, Exclusion
 from llmgw.core.failover import Failover
 from llmgw.core.headers import own_headers
+from llmgw.core.nearest import nearest_model
 from llmgw.core.pins import made_by, resources_of, unknown_resource
 from llmgw.core.policy import KeyRing, Principal
 from llmgw.core.routes import ModelIn
@@ -285,7 +286,7 @@ class Gateway:
             extra={
                 "pool": ask.pool,
                 "model": self.label(ask.pool, ask.model or ""),
-                "nearest": nearest_model(ask.model or "", tuple(known)),
+                "nearest": nearest_model(ask.model or "", known),
                 "excluded": _words(eligibility),
             },
         )

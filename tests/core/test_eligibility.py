@@ -12,7 +12,6 @@ from llmgw.core.eligibility import (
     Ask,
     Eligibility,
     Exclusion,
-    nearest_model,
     refusal,
     select_eligible,
 )
@@ -334,10 +333,3 @@ def test_a_model_that_no_account_knows_is_not_found(assignments, configured, sta
 
 def test_a_lost_id_in_a_pool_of_accounts_is_not_about_a_model():
     assert refused(ask=ASK._replace(model=None)).status == 503
-
-
-@pytest.mark.parametrize(
-    ("model", "nearest"), [("llama-3:8b", "llama3:8b"), ("zzz", None), ("", None)]
-)
-def test_the_nearest_model_is_for_the_log(model, nearest):
-    assert nearest_model(model, ["qwen", "llama3:8b"]) == nearest
