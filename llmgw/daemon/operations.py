@@ -75,6 +75,6 @@ def _lasting(seconds: object) -> float | None:
     """None: until it is ended."""
     if seconds is None:
         return None
-    if isinstance(seconds, (int, float)) and 0 < seconds <= LONGEST_DRAIN:
+    if isinstance(seconds, (int, float)) and 0 <= seconds <= LONGEST_DRAIN:
         return float(seconds)
-    raise OperationRefused(f"for_seconds must be above 0 and at most {LONGEST_DRAIN}")
+    raise OperationRefused(f"for_seconds must be a number from 0 to {LONGEST_DRAIN}")

@@ -73,10 +73,10 @@ async def test_a_drained_node_is_explained(operations):
         ("drain", {"node": "none"}, f"there are: {NAME}"),
         ("undrain", {}, f"there are: {NAME}"),
         ("explain", {}, "a model must be named"),
-        ("drain", {"node": NAME, "for_seconds": 0}, "above 0"),
-        ("drain", {"node": NAME, "for_seconds": float("nan")}, "above 0"),
-        ("drain", {"node": NAME, "for_seconds": 10**400}, "at most"),
-        ("drain", {"node": NAME, "for_seconds": "1h"}, "above 0"),
+        ("drain", {"node": NAME, "for_seconds": -1}, "from 0 to"),
+        ("drain", {"node": NAME, "for_seconds": float("nan")}, "from 0 to"),
+        ("drain", {"node": NAME, "for_seconds": 10**400}, "from 0 to"),
+        ("drain", {"node": NAME, "for_seconds": "1h"}, "from 0 to"),
     ],
 )
 async def test_what_cant_be_done_is_refused_in_words(operations, name, asked, says):
