@@ -13,6 +13,7 @@ import uvloop
 from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.control import ControlServer
+from llmgw.daemon.descriptors import DescriptorWatch
 from llmgw.daemon.front import Front
 from llmgw.daemon.heartbeat import Heartbeat
 from llmgw.daemon.house import House
@@ -68,6 +69,7 @@ async def serve(launch: Launch) -> None:
         settle=settle_heap,
     )
     supervisor.loop("heartbeat", _heartbeat(launch).run)
+    supervisor.loop("descriptors", DescriptorWatch().run)
     control = await _control(launch, house)
     try:
         await process.run(launch.opening, launch.inheritance.ready_fd)
