@@ -93,6 +93,11 @@ def parse_name(value: object) -> str:
     return text
 
 
+def _parse_name_or_none(value: object) -> str | None:
+    """Files of the older gateway write `ring = ""` and `default = ""` where there is none."""
+    return None if value == "" else parse_name(value)
+
+
 def parse_digest(value: object) -> str:
     """The value is never quoted: somebody may have written the token itself."""
     if not isinstance(value, str) or not _DIGEST.fullmatch(value):
@@ -275,6 +280,7 @@ def _is_word(value: object) -> bool:
 
 TEXT: Final = kind("string", parse_text, str)
 NAME: Final = kind("string", parse_name, str)
+NAME_OR_NONE: Final = kind("string", _parse_name_or_none, str)
 BOOL: Final = kind("true or false", _parse_bool, bool)
 PORT: Final = integer(1, 65535)
 PRICE: Final = kind("number, not negative", _parse_price, float)

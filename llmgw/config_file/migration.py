@@ -19,19 +19,23 @@ def migrate(root: Raw, config: Config) -> dict[str, object]:
     if nodes := _tables(root.get("nodes")):
         fresh["nodes"] = [_node(raw, node) for raw, node in zip(nodes, config.nodes, strict=True)]
     models = root.get("models")
-    if isinstance(models, dict) and "available" in models:
-        available = [_model(one) for one in _tables(models["available"])]
-        fresh["models"] = {**models, "available": available}
+    if isinstance(models, dict):
+        available = [_model(one) for one in _tables(models.get("available"))]
+        fresh["models"] = _filled(models) | ({"available": available} if available else {})
     return fresh
 
 
 def _node(raw: Mapping[str, object], node: Node) -> dict[str, object]:
-    rest = {key: value for key, value in raw.items() if key not in _OLDER_NODE_KEYS}
+    rest = {key: value for key, value in _filled(raw).items() if key not in _OLDER_NODE_KEYS}
     return {"name": node.name, "url": write_base_url(node.url), **rest}
 
 
 def _model(raw: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in raw.items() if key != "pipeline_stages"}
+    return {key: value for key, value in _filled(raw).items() if key != "pipeline_stages"}
+
+
+def _filled(raw: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in raw.items() if value != ""}
 
 
 def _tables(found: object) -> list[dict[str, object]]:

@@ -11,6 +11,7 @@ from llmgw.config_file.kinds import (
     LABELS,
     MOMENT,
     NAME,
+    NAME_OR_NONE,
     PASSWORD,
     PATH,
     PORT,
@@ -62,10 +63,12 @@ NODES: Final = Section(
     NodeTable,
     (
         _URL,
-        Field("name", NAME, "Shown everywhere.", default="host:port of the URL, or the ip"),
+        Field(
+            "name", NAME_OR_NONE, "Shown everywhere.", default="host:port of the URL, or the ip"
+        ),
         Field(
             "ring",
-            NAME,
+            NAME_OR_NONE,
             "Serves the models of this ring and no others.",
             default="none: the models without a ring",
         ),
@@ -120,7 +123,7 @@ MODELS: Final = Section(
     (
         Field(
             "default",
-            NAME,
+            NAME_OR_NONE,
             "Takes the place of a missing, null or empty model.",
             default="none: such requests are refused",
         ),
@@ -134,7 +137,7 @@ AVAILABLE: Final = Section(
     ModelConfig,
     (
         Field("name", NAME, "The id exactly as the nodes serve it.", required=True),
-        Field("ring", NAME, "Only nodes of this ring serve it.", default="none"),
+        Field("ring", NAME_OR_NONE, "Only nodes of this ring serve it.", default="none"),
         Field("price_in", PRICE, "Of a million tokens in, for `llmgw usage`.", default="none"),
         Field("price_out", PRICE, "Of a million tokens out.", default="none"),
         Field(

@@ -1,7 +1,7 @@
 import pytest
 
 from llmgw.config_file.assembly import SECTIONS
-from llmgw.core.config import Config, ModelConfig, Pool
+from llmgw.core.config import Config, ModelConfig, ModelsConfig, Pool
 from tests.config_file.texts import DIGEST, NODE, SCRYPT, config_of, faults_of
 
 USER = '[[admin.users]]\nname = "root"\n'
@@ -62,6 +62,28 @@ def test_the_older_gateways_file_loads_unchanged():
     assert config.models.default == "small"
     assert config.models.available == (ModelConfig("large", "big"), ModelConfig("small"))
     assert config.gateway == Config().gateway
+
+
+EMPTY_STRINGS = """
+[[nodes]]
+ip = "10.0.0.5"
+name = ""
+ring = ""
+
+[models]
+default = ""
+
+[[models.available]]
+name = "large"
+ring = ""
+"""
+
+
+def test_an_empty_string_of_the_older_gateways_file_says_nothing():
+    config = config_of(EMPTY_STRINGS)
+
+    assert [(node.name, node.ring) for node in config.nodes] == [("10.0.0.5", None)]
+    assert config.models == ModelsConfig(None, (ModelConfig("large"),))
 
 
 def test_all_faults_of_all_sections_are_told_at_once():

@@ -2,7 +2,7 @@ import tomllib
 
 from llmgw.config_file.migration import migrate
 from llmgw.config_file.writing import write_document
-from tests.config_file.test_assembly import OLDER
+from tests.config_file.test_assembly import EMPTY_STRINGS, OLDER
 from tests.config_file.texts import NODE, config_of, notes_of
 
 
@@ -15,6 +15,13 @@ def test_an_older_file_means_the_same_in_todays_form():
 
     assert config_of(fresh) == config_of(OLDER)
     assert notes_of(fresh) == {}
+
+
+def test_empty_strings_are_not_carried_over():
+    assert migrated(EMPTY_STRINGS) == {
+        "nodes": [{"name": "10.0.0.5", "url": "http://10.0.0.5:8000"}],
+        "models": {"available": [{"name": "large"}]},
+    }
 
 
 def test_nothing_of_the_older_form_is_left():
