@@ -64,6 +64,6 @@ refuse a file.
 ## The older gateway's file
 
 A `gateway.toml` loads unchanged: `ip` and `vllm_port` are an older form of `url`,
-`pipeline_stages` is accepted and means nothing, an empty `name`, `ring` or `default` is as if it were
-not there, `[provision]` is ignored with a warning.
+`pipeline_stages` is accepted and means nothing, an empty `name`, `ring` or `default` is as if
+it were not there, `[provision]` is ignored with a warning.
 """
