@@ -33,9 +33,10 @@ def format_listen(listen: Listen) -> str:
 
 def parse_port(text: str) -> int:
     """0 is allowed: the system then chooses."""
-    if not (text.isascii() and text.isdecimal()) or int(text[:6]) > 65535:
+    digits = text.lstrip("0")[:6] or text[:1]  # six tell that it is too high, however long it is
+    if not (text.isascii() and text.isdecimal()) or int(digits) > 65535:
         raise Unfit("the port must be a number from 0 to 65535")
-    return int(text)
+    return int(digits)
 
 
 def in_brackets(host: str) -> str:

@@ -38,6 +38,7 @@ def test_an_address_to_listen_on(text, listen):
         pytest.param("[::g]:8000", "", id="no such address"),
         pytest.param("[::1\0]:8000", "", id="a zero byte"),
         pytest.param(":65536", "", id="port too high"),
+        pytest.param(":0100000", "", id="port too high behind a zero"),
         pytest.param(":-1", "", id="negative port"),
         pytest.param(":", "", id="no port"),
         pytest.param(":٣", "", id="port in digits of another script"),
