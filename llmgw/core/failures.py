@@ -34,6 +34,11 @@ CLIENT_CODES = frozenset(
 )
 """Codes of a continuation miss, a context-length or a content error."""
 
+SERVER_NAMES = frozenset(
+    {"InternalServerError", "ServiceUnavailableError", "api_error", "server_error"}
+)
+"""Codes and types of a fault of the upstream's own; as a code they outweigh a client's type."""
+
 _STATUS_OF: dict[str, int] = {
     MODEL_NOT_FOUND: 404,
     "rate_limit_exceeded": 429,
@@ -42,6 +47,7 @@ _STATUS_OF: dict[str, int] = {
     "overloaded_error": 503,
     "server_is_overloaded": 503,
     **dict.fromkeys(CLIENT_TYPES | CLIENT_CODES, 400),
+    **dict.fromkeys(SERVER_NAMES, 502),
 }
 _PLACES = (
     ("response", "error"),

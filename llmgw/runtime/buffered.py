@@ -118,7 +118,7 @@ def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
     head = exchange.head
     if route.model_in is ModelIn.NONE or head.status == NO_CONTENT:
         return None
-    if "json" not in (head.header("content-type") or "").lower():
+    if not _is_said_to_be_json(head.header("content-type") or ""):
         return None
     if len(body) > MAX_CLASSIFIED_BYTES:
         _expect_json_ends(body)
@@ -131,6 +131,12 @@ def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
         return None
     fault = Fault.from_error(FaultKind.IN_BAND, error, status=head.status)
     return Refused(fault, head.headers, error_answer(answer, route.dialect), error)
+
+
+def _is_said_to_be_json(content_type: str) -> bool:
+    """One document: a line of JSON after another (`application/x-ndjson`) is none."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type.endswith(("/json", "+json"))
 
 
 def _expect_json_ends(body: bytes) -> None:

@@ -155,6 +155,7 @@ def test_an_incomplete_response_failed_unless_it_reached_a_limit(response, faile
         pytest.param(ErrorObject(None, "timeout_error"), 504, id="timeout"),
         pytest.param(ErrorObject("server_is_overloaded"), 503, id="full"),
         pytest.param(ErrorObject("server_error"), 502, id="a server's fault"),
+        pytest.param(ErrorObject("server_error", "invalid_request_error"), 502, id="its code"),
         pytest.param(ErrorObject("invented", "invented"), 502, id="anything else"),
     ],
 )

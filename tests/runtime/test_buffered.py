@@ -37,6 +37,7 @@ async def settle() -> None:
         pytest.param(JSON, b"[]", id="a list"),
         pytest.param((("content-type", "text/html"),), b"<html>", id="what never said JSON"),
         pytest.param((), b"\x00\x01", id="bytes of no type"),
+        pytest.param((("content-type", "application/x-ndjson"),), b"{}\n{}\n", id="JSON by line"),
         pytest.param(JSON, of_length(70_000), id="too large to be judged"),
         pytest.param(JSON, BOM + ANSWER, id="JSON behind a byte order mark"),
         pytest.param(JSON, BOM + of_length(70_000), id="large, behind a byte order mark"),
