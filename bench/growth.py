@@ -163,6 +163,7 @@ PARTS = {"nodes": nodes, "keys": keys, "pages": pages, "start": start, "overload
 
 
 def main() -> None:
+    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "growth.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     for name in sys.argv[1:] or PARTS:
