@@ -108,6 +108,8 @@ def _answer_of(failure: Failure, dialect: Dialect, request_id: str) -> FinalAnsw
         return _built(_sanitized(failure, upstream, status), _as_json(headers), dialect)
     words = _own_words(failure, status)
     if failure.body:
+        if failure.fault.kind is FaultKind.IN_BAND:  # the head spoke of a stream, or of more
+            headers = _as_json(headers)
         return FinalAnswer(headers=headers, body=failure.body, **words._asdict())
     return _built(words, _as_json(headers), dialect)
 

@@ -104,6 +104,17 @@ def test_an_empty_answer_gets_a_body_of_ours():
     assert dict(answer.headers)["retry-after"] == "1"
 
 
+def test_a_nodes_error_inside_a_stream_is_no_stream_any_more():
+    raw = body(code=400, type="BadRequestError", message="too hot")
+    error = ErrorObject(400, "BadRequestError", None, "too hot")
+    stream = (("content-type", "text/event-stream"), ("x-engine", "v"))
+
+    answer = final(in_band(error, headers=stream, body=raw))
+
+    assert (answer.status, answer.body) == (400, raw)
+    assert answer.headers[:2] == (("content-type", "application/json"), ("x-engine", "v"))
+
+
 def test_the_last_answer_counts_where_the_last_candidate_gave_none():
     answer = final(refused(500, b"first"), refused(429, b"second"), failed(FaultKind.CONNECT))
 
