@@ -147,6 +147,7 @@ TABLE: tuple[Row, ...] = (
     Row(Whose.UPSTREAM, Effect.FAILURE, "upstream_empty", kinds=(FaultKind.EMPTY,)),
     Row(Whose.UPSTREAM, Effect.FAILURE, "upstream_idle", kinds=(FaultKind.IDLE,)),
     Row(Whose.UPSTREAM, Effect.NONE, "websocket_unsupported", kinds=(FaultKind.UNSUPPORTED,)),
+    Row(Whose.UPSTREAM, Effect.NONE, "gateway_exhausted", kinds=(FaultKind.EXHAUSTED,)),
     # from here on there is an answer: STATUS or IN_BAND
     MODEL(codes=(MODEL_NOT_FOUND,)),
     MODEL(

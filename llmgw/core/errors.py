@@ -128,6 +128,7 @@ class FaultKind(StrEnum):
     """What went wrong on the way to an upstream or back, before it is anybody's fault."""
 
     CONNECT = "connect"  # refused, DNS, TLS, connect timeout: nothing was sent
+    EXHAUSTED = "exhausted"  # this process has no descriptor or memory left for a connection
     LOST = "lost"  # reset or closed after the request was sent, before any response byte
     TIMEOUT = "timeout"  # header timeout or first-event timeout
     DEAD = "dead"  # the node's health turned dead while the attempt had had no byte

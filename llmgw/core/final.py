@@ -17,7 +17,7 @@ from llmgw.core.sanitize import sanitize_message, sanitize_token
 from llmgw.core.types import Dialect, Headers
 
 ANSWERED = (FaultKind.STATUS, FaultKind.IN_BAND)
-UNREACHED = (FaultKind.CONNECT, FaultKind.LOST, FaultKind.DEAD)
+UNREACHED = (FaultKind.CONNECT, FaultKind.EXHAUSTED, FaultKind.LOST, FaultKind.DEAD)
 EXPLAINED = (400, 413, 422)  # clients compact and correct by the provider's message
 JSON = ("content-type", "application/json")
 

@@ -278,7 +278,7 @@ class Dispatch:
 
 
 def _handoff_text(fault: Fault, errand: Errand) -> str:
-    if fault.kind in UNREACHED:
+    if fault.kind in (*UNREACHED, FaultKind.EXHAUSTED):
         return "retrying after connection failure"
     if errand.call.stream and fault.kind is not FaultKind.STATUS:
         return "retrying after streaming failure before first chunk"

@@ -7,6 +7,7 @@ addresses are tried, staggered (RFC 8305), so that `localhost` reaches a server 
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,8 @@ STAGGER = 0.25  # seconds before the next address is tried as well
 GIVE_UP = 30  # seconds without a sign of life after which TCP ends a connection
 KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_COUNT = 15, 5, 3  # together GIVE_UP
 
+# This host's want of descriptors or memory says nothing of the upstream.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _DETAILS: dict[type[Exception], str] = {ConnectionRefusedError: "refused", TimeoutError: "timeout"}
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -67,7 +70,7 @@ async def connect(
     tls: ssl.SSLContext | None = None,
     resolve: Resolve = resolve,
 ) -> P:
-    """Connect a new protocol to `url`; raises `UpstreamError` (CONNECT) alone.
+    """Connect a new protocol to `url`; raises `UpstreamError` (CONNECT, EXHAUSTED) alone.
 
     `within` seconds cover name resolution, TCP and TLS together.
     """
@@ -94,6 +97,8 @@ async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
     try:
         sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except (OSError, RuntimeError) as error:  # uvloop has RuntimeErrors of its own here
+        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            raise UpstreamError(FaultKind.EXHAUSTED, "no socket") from None
         raise _failed(_DETAILS.get(type(error), "unreachable")) from None
     for level, option, value in _OPTIONS:
         sock.setsockopt(level, option, value)

@@ -377,8 +377,15 @@ def test_no_row_is_dead():
     assert first == set(range(len(TABLE)))
 
 
-def test_to_take_no_websocket_is_no_failure_and_another_may():
-    verdict = judged(Fault(KIND.UNSUPPORTED))
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        pytest.param(KIND.UNSUPPORTED, "websocket_unsupported", id="it takes no websocket"),
+        pytest.param(KIND.EXHAUSTED, "gateway_exhausted", id="the gateway has no descriptor left"),
+    ],
+)
+def test_what_the_upstream_cant_help_is_no_failure_and_another_may(kind, reason):
+    verdict = judged(Fault(kind))
 
     assert (verdict.move_on, verdict.effect) == (True, NONE)
-    assert (verdict.reason, verdict.demote_for) == ("websocket_unsupported", None)
+    assert (verdict.reason, verdict.demote_for) == (reason, None)

@@ -49,6 +49,7 @@ def body(**error):
     [
         (FaultKind.UNSUPPORTED, 426, "websocket_unsupported", "invalid_request_error"),
         (FaultKind.CONNECT, 503, "no_reachable_backend", "service_unavailable"),
+        (FaultKind.EXHAUSTED, 503, "no_reachable_backend", "service_unavailable"),
         (FaultKind.LOST, 503, "no_reachable_backend", "service_unavailable"),
         (FaultKind.DEAD, 503, "no_reachable_backend", "service_unavailable"),
         (FaultKind.TIMEOUT, 504, "upstream_timeout", "server_error"),

@@ -295,3 +295,18 @@ async def test_a_key_that_may_see_attempts_is_told_how_many():
     client = await scene.serves(explain=True)
 
     assert client.header("x-llmgw-attempts") == "2"
+
+
+async def test_a_gateway_without_descriptors_takes_nothing_from_its_nodes():
+    scene = Scene(*(UpstreamError(FaultKind.EXHAUSTED) for _ in range(8)))
+    for _ in range(4):
+        scene.client = FakeDownstream()
+        client = await scene.serves()
+        assert client.status == 503
+
+    assert scene.watch.unreached == []
+    assert not scene.gateway.board.view()
+    assert scene.settled[-1] == [
+        ("retryable_failed", "gateway_exhausted"),
+        ("failed", "gateway_exhausted"),
+    ]

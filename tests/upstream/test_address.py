@@ -1,6 +1,7 @@
 """Names, addresses, TCP and TLS: how a connection is made, and how it is not."""
 
 import asyncio
+import resource
 import socket
 import ssl
 from contextlib import ExitStack, contextmanager
@@ -119,6 +120,20 @@ async def test_an_address_that_stays_silent_does_not_hold_up_the_next():
 
             assert seen.transport.get_extra_info("peername")[1] == server.port
             seen.transport.abort()
+
+
+async def test_a_process_without_descriptors_does_not_blame_the_upstream():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with RawServer(waits) as server:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            with pytest.raises(UpstreamError) as fault:
+                await reach(server.port)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+        assert fault.value.kind is FaultKind.EXHAUSTED
+        (await reach(server.port)).transport.abort()
 
 
 async def test_localhost_is_resolved():
