@@ -68,8 +68,8 @@ def _print_faults(path: Path) -> None:
     try:
         load(path, environ=os.environ)
     except ConfigError as error:
-        for fault in error.faults:
-            print(f"{path}: {fault}", file=sys.stderr)
+        for line in error.lines(path):
+            print(line, file=sys.stderr)
 
 
 def _wait(places: Places, pid: int, asked: float) -> Outcome | None:

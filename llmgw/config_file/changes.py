@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from llmgw.config_file.assembly import SECTIONS
+from llmgw.config_file.faults import Note
 from llmgw.config_file.rendering import render
 from llmgw.core.config import Config, Upstream
 
@@ -45,6 +47,19 @@ def diff_rendered(old: Raw, new: Raw) -> list[str]:
     return [
         line for name in dict.fromkeys((*_ORDER, *old, *new)) for line in _section(name, old, new)
     ]
+
+
+def until_restart(running: Config, fresh: Config) -> tuple[Config, tuple[Note, ...]]:
+    """`fresh` as far as a reload can go: what only a start takes keeps its running value, and is
+    told."""
+    notes = []
+    for path in sorted(_RESTART):
+        section, _, key = path.partition(".")
+        kept, wanted = getattr(getattr(running, section), key), getattr(fresh, section)
+        if getattr(wanted, key) != kept:
+            fresh = replace(fresh, **{section: replace(wanted, **{key: kept})})
+            notes.append(Note(path, "takes effect at the next start"))
+    return fresh, tuple(notes)
 
 
 def _section(name: str, old: Raw, new: Raw) -> Iterator[str]:

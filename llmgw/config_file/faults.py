@@ -39,6 +39,10 @@ class ConfigError(Exception):
         self.faults = tuple(faults)
         self.notes = tuple(notes)
 
+    def lines(self, file: object) -> tuple[str, ...]:
+        """One for each fault, with the name of the file; faults of all of it name it already."""
+        return tuple(f"{file}: {one}" if one.place else str(one) for one in self.faults)
+
 
 class FileMissing(ConfigError):
     """There is no such file at all."""

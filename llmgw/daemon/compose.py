@@ -57,7 +57,9 @@ async def serve(launch: Launch) -> None:
     front = _front(house, supervisor, signing_secret(launch.places.state))
     bulletin = Bulletin(launch.places)
     bulletin.loaded(launch.loaded)
-    reloading = Reloading(launch.source, house, front, launch.notifier, bulletin)
+    reloading = Reloading(
+        launch.source, house, front, launch.notifier, bulletin, launch.loaded.config
+    )
     process = Process(
         house,
         front,

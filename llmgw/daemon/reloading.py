@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import Protocol
 
 from llmgw.config_file import ConfigError, Loaded
+from llmgw.config_file.changes import until_restart
+from llmgw.core.config import Config
 from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.front import Front
 from llmgw.daemon.notify import Notifier
@@ -43,7 +46,10 @@ class Reloading:
         front: Front,
         notifier: Notifier,
         bulletin: Bulletin,
+        running: Config,
     ) -> None:
+        """`running` is what the process was started with."""
+        self._running = running
         self._source = source
         self._house = house
         self._front = front
@@ -61,7 +67,7 @@ class Reloading:
 
     async def _outcome(self, number: int, began: float) -> Outcome:
         try:
-            loaded = await asyncio.to_thread(self._source.load)
+            loaded = self._as_far_as_possible(await asyncio.to_thread(self._source.load))
             opening = await asyncio.to_thread(self._front.listeners.open, loaded.config.gateway)
         except (ConfigError, ListenFailed) as error:
             return Outcome(number, Result.ERROR, began, faults=faults_of(error))
@@ -70,6 +76,10 @@ class Reloading:
         self._bulletin.loaded(loaded)
         tell_loaded(loaded, self._source)
         return Outcome(number, Result.SUCCESS, began, loaded.digest)
+
+    def _as_far_as_possible(self, loaded: Loaded) -> Loaded:
+        config, notes = until_restart(self._running, loaded.config)
+        return replace(loaded, config=config, notes=(*loaded.notes, *notes)) if notes else loaded
 
     def _tell(self, outcome: Outcome) -> None:
         metrics.RELOADS.labels(outcome.result.value).inc()

@@ -53,7 +53,7 @@ def prepare_launch(
         inheritance = take_inheritance(environment, os.getpid())
         opening = Listeners.inherited(inheritance).open(loaded.config.gateway)
     except ConfigError as error:
-        raise StartRefused(_lines(source, error)) from error
+        raise StartRefused(error.lines(source)) from error
     except (PlaceUnusable, InheritanceUnusable, ListenFailed) as error:
         raise StartRefused((str(error),)) from error
     return Launch(
@@ -65,9 +65,3 @@ def prepare_launch(
         Notifier.from_environment(environment),
         watchdog_interval(environment, None if inheritance.is_upgrade else os.getpid()),
     )
-
-
-def _lines(source: Source, error: ConfigError) -> tuple[str, ...]:
-    """A fault of the whole file names it already."""
-    faults = map(str, error.faults)
-    return tuple(one if one.startswith(str(source)) else f"{source}: {one}" for one in faults)

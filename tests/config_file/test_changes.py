@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from llmgw.config_file.changes import diff, diff_rendered
+from llmgw.config_file.changes import diff, diff_rendered, until_restart
+from llmgw.config_file.faults import Note
 from llmgw.config_file.rendering import render
 from tests.config_file.texts import ACCOUNT, DIGEST, NODE, config_of
 
@@ -142,3 +143,21 @@ def test_what_the_running_gateway_wrote_can_be_compared():
 @pytest.mark.parametrize("odd", [{"nodes": 5}, {"nodes": ["x"]}, {"gateway": []}, {"x": {"y": 1}}])
 def test_what_another_version_wrote_does_not_break_it(odd):
     assert all(isinstance(line, str) for line in diff_rendered(odd, render(config_of(NODE))))
+
+
+@pytest.mark.parametrize(
+    ("fresh", "notes"),
+    [
+        pytest.param('[database]\nkeep = "7d"', (), id="what a reload can change"),
+        pytest.param(
+            '[database]\nurl = "sqlite://"\nkeep = "7d"',
+            (Note("database.url", "takes effect at the next start"),),
+            id="what only a start takes",
+        ),
+    ],
+)
+def test_a_reload_goes_as_far_as_it_can_and_says_so(fresh, notes):
+    taken, told = until_restart(config_of(NODE), config_of(NODE + fresh))
+
+    assert taken == config_of(NODE + '[database]\nkeep = "7d"')
+    assert told == notes

@@ -16,6 +16,17 @@ def test_a_fault_is_one_line_with_its_place_first(fault, line):
     assert str(Note(fault.place, fault.message, fault.hint)) == line
 
 
+def test_every_line_names_the_file_once():
+    error = ConfigError(
+        [Fault("", "/a.toml: there is no such file"), Fault("log.level", "is odd")]
+    )
+
+    assert error.lines("/a.toml") == (
+        "/a.toml: there is no such file",
+        "/a.toml: log.level: is odd",
+    )
+
+
 def test_all_faults_are_told_at_once():
     report = Report()
     report.fault("a", "one")

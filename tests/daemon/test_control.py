@@ -103,15 +103,19 @@ def test_without_a_gateway_nobody_answers(path):
 
 
 async def test_something_else_that_answers_is_no_gateway(path):
+    gone = asyncio.Event()
+
     async def other(reader, writer):
         writer.write(b"220 hello\r\n")
         writer.close()
         await writer.wait_closed()
+        gone.set()
 
     server = await asyncio.start_unix_server(other, str(path))
 
     with pytest.raises(ControlFailed, match="does not answer as a gateway does"):
         await ask_aside(path, "status")
+    await gone.wait()
     server.close()
     await server.wait_closed()
 

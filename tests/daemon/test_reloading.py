@@ -1,10 +1,11 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llmgw.config_file import ConfigError, Fault, config_for_nodes
-from llmgw.core.config import Listen
+from llmgw.core.config import DatabaseConfig, Listen
 from llmgw.daemon.bulletin import Bulletin, read_outcome
 from llmgw.daemon.doors import Change
 from llmgw.daemon.front import Opening
@@ -80,7 +81,12 @@ class Stage:
         self.source, self.house = FakeSource(), FakeHouse()
         self.front, self.notifier = FakeFront(), FakeNotifier()
         self.reloading = Reloading(
-            self.source, self.house, self.front, self.notifier, Bulletin(self.places)
+            self.source,
+            self.house,
+            self.front,
+            self.notifier,
+            Bulletin(self.places),
+            self.source.loaded.config,
         )
 
     @property
@@ -110,6 +116,20 @@ async def test_a_good_configuration_is_taken_then_its_doors_open(stage):
     assert stage.source.loaded.digest in stage.notifier.said[1]
     assert counted("success") == before + 1
     assert json.loads(stage.places.loaded.read_text())["nodes"][0]["url"] == "http://127.0.0.1:9"
+
+
+async def test_what_only_a_start_takes_is_told_and_stays(stage, caplog):
+    loaded = stage.source.loaded
+    config = replace(loaded.config, database=DatabaseConfig("sqlite://", keep=7.0))
+    stage.source.loaded = replace(loaded, config=config)
+
+    for number in (1, 2):
+        await stage.reloading.once(number)
+
+    assert [one.config.database for one in stage.house.taken] == [DatabaseConfig(keep=7.0)] * 2
+    notes = [one.note for one in caplog.records if one.message == "config note"]
+    assert notes.count("database.url: takes effect at the next start") == 2
+    assert "url" not in json.loads(stage.places.loaded.read_text())["database"]
 
 
 async def test_a_bad_file_changes_nothing_but_what_is_said_of_it(stage, caplog):
