@@ -51,33 +51,46 @@ def build_catalog(
     states = tuple(assignments)
     names = tuple(configured)
     only_accounts = bool(states) and all(state.is_account for _, state in states)
-    found = {name: Entry(name) for name in (() if only_accounts else names)}
+    found = {name: _Growing() for name in (() if only_accounts else names)}
     for assignment, state in states:
         lengths = dict(state.discovery.max_lens)
-        for name in _advertised(state):
-            entry = found.get(name) or Entry(name)
-            found[name] = _with(entry, assignment, state, lengths.get(name))
+        for name, provenance in _advertised(state):
+            growing = found.get(name)
+            if growing is None:
+                growing = found[name] = _Growing()
+            growing.add((assignment, provenance), lengths.get(name))
     return Catalog(
-        entries=found,
+        entries={name: one.entry(name) for name, one in found.items()},
         configured=frozenset(names),
         only_accounts=only_accounts,
         has_untried=any(state.discovery.state is State.UNTRIED for _, state in states),
     )
 
 
-def _advertised(state: UpstreamState) -> Iterable[str]:
+class _Growing:
+    """An entry that is not whole yet: with a thousand nodes a copy for each would be too many."""
+
+    __slots__ = ("_assignments", "_length")
+
+    def __init__(self) -> None:
+        self._assignments: list[tuple[AssignmentId, Provenance]] = []
+        self._length: int | None = None
+
+    def add(self, served: tuple[AssignmentId, Provenance], length: int | None) -> None:
+        self._assignments.append(served)
+        if length is not None and (self._length is None or length < self._length):
+            self._length = length
+
+    def entry(self, model: str) -> Entry:
+        return Entry(model, tuple(self._assignments), self._length)
+
+
+def _advertised(state: UpstreamState) -> Iterable[tuple[str, Provenance]]:
+    """Each name once, and why it is believed."""
     own = state.upstream.models if isinstance(state.upstream, Account) else ()
-    return dict.fromkeys((*own, *(state.discovery.names or ())))
-
-
-def _with(
-    entry: Entry, assignment: AssignmentId, state: UpstreamState, length: int | None
-) -> Entry:
-    lengths = [one for one in (entry.max_model_len, length) if one is not None]
-    provenance = state.provenance(entry.model)
-    served = (assignment, provenance) if provenance else None
-    return Entry(
-        entry.model,
-        (*entry.assignments, served) if served else entry.assignments,
-        min(lengths, default=None),
-    )
+    is_known = state.discovery.state is State.KNOWN
+    listed = Provenance.OBSERVED if is_known else Provenance.PRESERVED
+    found = dict.fromkeys(own, Provenance.CONFIGURED)
+    for name in state.discovery.names or ():
+        found.setdefault(name, listed)
+    return found.items()

@@ -73,6 +73,7 @@ class Registry:
         self.clock = clock
         self._config = config
         self._version = 1
+        self._listings = 1
         self._entries = {one.name: _Entry(UpstreamState(one)) for one in config.upstreams}
         self._places = {place_of(entry.state.upstream): entry for entry in self._entries.values()}
         self._fleet: Fleet | None = None
@@ -85,6 +86,11 @@ class Registry:
     def version(self) -> int:
         """That of the fleet, without making one: it grows when what routing looks at changes."""
         return self._version
+
+    @property
+    def listings(self) -> int:
+        """The same for what upstreams list alone: health says nothing of what a pool offers."""
+        return self._listings
 
     def fleet(self) -> Fleet:
         """One reading of all upstreams; the same value until something changed."""
@@ -196,6 +202,7 @@ class Registry:
         self._entries = entries
         self._config = config
         self._version += 1
+        self._listings += 1
         self._fleet = None
 
     def _put(self, entry: _Entry, state: UpstreamState) -> None:
@@ -204,6 +211,7 @@ class Registry:
         threshold = self._config.gateway.request_overload_threshold
         if _routed_by(state, threshold) != _routed_by(entry.state, threshold):
             self._version += 1
+            self._listings += _offers(state) != _offers(entry.state)
         entry.state = state
         self._fleet = None
 
@@ -228,6 +236,11 @@ def _routed_by(state: UpstreamState, overload_threshold: int) -> tuple[object, .
     seen, listed = state.health, state.discovery
     overload = seen.overloaded_until(overload_threshold)
     return seen.checked, seen.skip_until, overload, listed.state, listed.names, listed.max_lens
+
+
+def _offers(state: UpstreamState) -> tuple[object, ...]:
+    listed = state.discovery
+    return listed.state, listed.names, listed.max_lens
 
 
 def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamName, _Entry]:

@@ -97,7 +97,7 @@ class Router:
         )
 
     def catalog(self, snapshot: Snapshot, pool: PoolName) -> Catalog:
-        fleet = self._registry.version
+        fleet = self._registry.listings
         kept = self._catalogs.get(pool)
         if kept and kept[0].is_fresh(snapshot, fleet, 0):
             return kept[1]

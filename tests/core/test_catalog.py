@@ -1,5 +1,7 @@
 """What a pool offers, and that serving health has no say in it."""
 
+import time
+
 import pytest
 
 from llmgw.core.catalog import build_catalog
@@ -106,3 +108,14 @@ def test_health_never_changes_it():
     assert build_catalog([(name, dead)], configured=[]) == build_catalog(
         [(name, state)], configured=[]
     )
+
+
+def test_a_thousand_nodes_with_three_hundred_models_are_a_moment():
+    names = tuple(f"model-{number}" for number in range(300))
+    nodes = [node(f"n{number}", *names) for number in range(1000)]
+
+    began = time.process_time()
+    catalog = build_catalog(nodes, configured=())
+
+    assert time.process_time() - began < 1.0  # with a copy of the entry for each node: ten
+    assert len(catalog.entries["model-299"].assignments) == 1000

@@ -143,6 +143,28 @@ class TestVersion:
         assert (registry.fleet().version > before) is grows
         assert registry.version == registry.fleet().version
 
+    @pytest.mark.parametrize(
+        ("change", "grows"),
+        [
+            pytest.param(lambda r: r.health_event(B, REFUSED), False, id="health"),
+            pytest.param(lambda r: r.discovery_event(B, LLAMA), False, id="the same list"),
+            pytest.param(
+                lambda r: r.discovery_event(B, Listed((), NOW)), False, id="one empty list"
+            ),
+            pytest.param(
+                lambda r: r.discovery_event(B, Listed(("qwen",), NOW)), True, id="another list"
+            ),
+            pytest.param(lambda r: r.reload(r.config), True, id="a reload"),
+        ],
+    )
+    def test_that_of_listings_leaves_health_out(self, registry, change, grows):
+        registry.discovery_event(B, LLAMA)
+        before = registry.listings
+
+        change(registry)
+
+        assert (registry.listings > before) is grows
+
     def test_grows_when_a_streak_shows_and_when_it_ends(self, registry):
         versions = []
         for status in (500, 500, 500, 200):
