@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
@@ -17,12 +18,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for", dest="lasting", metavar="DURATION", help="as 1h; default: until undrain"
     )
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
         seconds = None if arguments.lasting is None else parse_duration(arguments.lasting)
-        ask(
+        found = ask(
             find_running(os.environ).control,
             "drain",
             node=arguments.node,
@@ -34,6 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ControlFailed as error:
         print(f"llmgw drain: {error}", file=sys.stderr)
         return 1
+    if arguments.json:
+        print(json.dumps(found))
+        return 0
     end = "until `llmgw undrain`" if seconds is None else f"for {format_duration(seconds)}"
     print(f"{arguments.node} gets no new work {end}; what runs there goes on")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
@@ -12,6 +13,7 @@ from llmgw.daemon.places import find_running
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", metavar="NODE", help="its name, as `llmgw status` shows it")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -20,6 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ControlFailed as error:
         print(f"llmgw undrain: {error}", file=sys.stderr)
         return 1
+    if arguments.json:
+        print(json.dumps(found))
+        return 0
     was_drained = found.get("was_drained")
     print(f"{arguments.node} {'works again' if was_drained else 'was not drained'}")
     return 0

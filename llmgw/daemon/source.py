@@ -57,6 +57,7 @@ def tell_loaded(loaded: Loaded, source: Source) -> None:
     log.info(
         "config loaded",
         extra={
+            "cluster": config.cluster.name,
             "source": str(source),
             "digest": loaded.digest,
             "nodes": len(config.nodes),

@@ -124,6 +124,14 @@ def test_a_node_is_drained_and_let_in_again(gateway, capsys, words, asked, says)
     assert capsys.readouterr().out.strip() == says
 
 
+@pytest.mark.parametrize("words", [["drain", "n0"], ["undrain", "n0"]])
+def test_for_scripts_the_answer_is_shown_as_it_came(gateway, capsys, words):
+    gateway.answer = {"node": "n0"}
+
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"node": "n0"}
+
+
 def test_a_node_that_was_not_drained_is_no_fault(gateway, capsys):
     gateway.answer = {"was_drained": False}
 

@@ -224,6 +224,22 @@ def test_what_the_client_ties_the_request_to_is_found():
     assert call.headers is headers
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-session-id",
+        "session-id",
+        "session_id",
+        "x-session-affinity",
+        "x-codex-session-id",
+        "x-codex-conversation-id",
+    ],
+)
+def test_a_session_is_named_by_any_of_six_headers(name):
+    assert parse(b'{"model":"m"}', headers=((name, "s1"),)).session == "s1"
+    assert parse(b'{"model":"m"}', headers=((name, ""),)).session is None
+
+
 def files(number):
     parts = [{"type": "input_file", "file_id": f"file_{at}"} for at in range(number)]
     return json.dumps({"model": "m", "input": [{"content": [*parts, *parts]}]}).encode()

@@ -55,6 +55,13 @@ def test_a_listener_may_share_its_port_with_a_later_one_of_this_process(opened):
     assert port_of(listener) == port
 
 
+def test_listeners_share_their_port_by_so_reuseport(opened):
+    """So that a reload may bind a new address before the old one on the same port is closed."""
+    (sock,) = opened(LOOPBACK).sockets
+
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT) == 1
+
+
 def test_a_port_that_another_gateway_listens_on_is_taken(opened):
     port = port_of(opened(LOOPBACK))
 
