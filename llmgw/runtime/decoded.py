@@ -31,6 +31,7 @@ class Decoded:
     def __init__(self, inner: Exchange, decoder: Decoder) -> None:
         self._inner = inner
         self._decoder = decoder
+        self._has_body = False  # an empty one is not encoded, whatever its head says
         self.head = _plain(inner.head)
 
     async def read(self) -> bytes:
@@ -56,6 +57,7 @@ class Decoded:
         self._inner.abort()
 
     def _decode(self, data: bytes) -> bytes:
+        self._has_body = True
         parts, room = [], MOST_OF_ONE_READ
         try:
             for part in self._decoder.feed(data):
@@ -68,6 +70,8 @@ class Decoded:
         return b"".join(parts)
 
     def _end(self) -> None:
+        if not self._has_body:
+            return
         try:
             self._decoder.end()
         except GatewayError:

@@ -58,6 +58,15 @@ async def test_a_body_is_pushed_plain():
     assert sink.ends == [None]
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+async def test_an_empty_body_is_whole_whatever_coding_its_head_says(coding):
+    sink = Collected()
+    decoded(exchange(coding=coding)).splice_to(sink)
+
+    assert (sink.data, sink.ends) == (b"", [None])
+    assert await whole(decoded(exchange(coding=coding))) == b""
+
+
 def test_the_head_describes_the_plain_body():
     assert decoded(exchange()).head.headers == (("content-type", "text/event-stream"),)
 
