@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import tomli_w
 
-from llmgw.config_file.faults import ConfigError, Fault, FileMissing
-from llmgw.config_file.keys import load_keys
+from llmgw.config_file.faults import ConfigError, Fault, FileMissing, Report
+from llmgw.config_file.keys import load_keys, read_key_tables
 from llmgw.config_file.reading import Raw
 from llmgw.config_file.source import parse_toml, read_file
 from llmgw.config_file.written import KEYS_FILE
+from llmgw.core.config import KeyConfig
 from llmgw.core.types import CLUSTER
 
 NEW_FILE_MODE: Final = 0o640
@@ -27,24 +28,28 @@ COMMENT: Final = "# Written by `llmgw key`; the gateway looks at it every second
 class KeyFile:
     """Where the keys of a configuration lie, and what its pools are called.
 
-    Only these two are read of the configuration: its secrets may be out of reach of whoever
-    makes keys.
+    No more is read of the configuration, but for the keys that it holds itself: its secrets may
+    be out of reach of whoever makes keys.
     """
 
     config: Path
     path: Path
     pools: frozenset[str]
+    besides: tuple[KeyConfig, ...] = ()  # those of the configuration, which must be others
 
     @classmethod
     def of(cls, config: Path) -> KeyFile:
         """Raises `ConfigError`."""
         root = parse_toml(read_file(config), config)
-        named = _table(root, "auth").get("keys_file")
+        auth = _table(root, "auth")
+        named = auth.get("keys_file")
         path = config.parent / (named if isinstance(named, str) else KEYS_FILE)
         pools = root.get("pools")
         tables = pools if isinstance(pools, list) else []
         names = frozenset(str(one["name"]) for one in tables if _has_name(one))
-        return cls(config, path, names or frozenset({CLUSTER}))
+        own = read_key_tables(auth, Report())  # its faults are for `llmgw check`
+        besides = tuple(row.value for row in own)
+        return cls(config, path, names or frozenset({CLUSTER}), besides)
 
     def rows(self) -> list[Raw]:
         """The tables as they stand in the file; none where there is no file."""
@@ -77,7 +82,7 @@ class KeyFile:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            load_keys(fresh, pools=self.pools)
+            load_keys(fresh, pools=self.pools, besides=self.besides)
             self._own(fresh)
             fresh.replace(self.path)
         except ConfigError as error:

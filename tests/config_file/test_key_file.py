@@ -87,6 +87,31 @@ def test_what_the_gateway_would_refuse_is_refused_and_changes_nothing(keys, rows
     assert all(not fault.place.startswith(".") for fault in refused.value.faults)
 
 
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        pytest.param([row("own", "sha256:" + "b" * 64)], "name", id="its name"),
+        pytest.param([row("other")], "digest", id="the key itself"),
+    ],
+)
+def test_a_key_of_the_configuration_is_not_written_a_second_time(config, rows, place):
+    """The gateway would refuse the whole file, and every key in it."""
+    config.write_text(f'{POOLS}[[auth.keys]]\nname = "own"\npool = "p"\ndigest = "{DIGEST}"\n')
+    keys = KeyFile.of(config)
+
+    with pytest.raises(ConfigError) as refused:
+        add(keys, *rows)
+
+    assert [one.place for one in refused.value.faults] == [f"auth.keys[0].{place}"]
+    assert not keys.path.exists()
+
+
+def test_a_configuration_with_a_fault_does_not_keep_keys_from_being_made(config):
+    config.write_text(f"{POOLS}[auth]\nkeys = 3\n")
+
+    add(KeyFile.of(config), row())
+
+
 def test_a_file_that_is_broken_is_not_overwritten(keys):
     keys.path.write_text("what?")
 
