@@ -45,6 +45,7 @@ max_in_flight = 3
 upstream = "a"
 """
 SECRETS = {"environ": {"KEY": "CANARY-1"}, "files": {"/etc/llmgw/key": b"CANARY-2"}}
+HASHED = f"scrypt$16384$8$5$CANARY5CANARY5CANARY5CAN${'A' * 43}="
 
 
 def test_a_rendering_loads_to_the_same_configuration():
@@ -88,7 +89,7 @@ def test_no_secret_is_rendered():
         digest = "{DIGEST}"
         [[admin.users]]
         name = "root"
-        password = "scrypt$16384$8$5$CANARY5CANARY5CANARY5CAN$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        password = "{HASHED}"
         token_digest = "{DIGEST}"
         """
     )
