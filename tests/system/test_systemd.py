@@ -233,7 +233,7 @@ def test_a_restart_behind_the_socket_refuses_no_connection(activated):
 
 
 def test_an_upgrade_keeps_streams_and_tells_systemd_who_is_in_charge(activated):
-    stream = start_stream(tokens=60)
+    stream = start_stream(tokens=200)
     before = main_pid()
 
     run(PROGRAM, "upgrade")
