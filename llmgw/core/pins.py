@@ -18,6 +18,9 @@ from llmgw.core.wire import Call
 LOOK_AT_BYTES = 64 * 1024  # of a stream's start, where the response says its id
 LONGEST_ID = 512
 
+# Of an event that is longer than what is looked at: it repeats the instructions and tools. In
+# text that it repeats the quotes are escaped, so the first match is the event's own.
+_RESPONSE_ID = re.compile(rb'"response"\s*:\s*\{\s*"id"\s*:\s*"([^"\\]{1,512})"')
 _LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,512})"')
 
 
@@ -108,7 +111,8 @@ def id_of_stream(start: bytes) -> str | None:
         found = document.text(document.parse(event.data), "response", "id")
         if found is not None:
             return _fit(found)
-    return None
+    leading = _RESPONSE_ID.search(start, 0, LOOK_AT_BYTES)
+    return None if leading is None else leading[1].decode("utf-8", "replace")
 
 
 def _fit(found: str | None) -> str | None:

@@ -136,7 +136,17 @@ def test_the_id_of_an_answer(body, found):
             "r",
             id="after others",
         ),
-        pytest.param(b'data: {"response":{"id":"r"}}', None, id="not whole yet"),
+        pytest.param(b'data: {"response":{"id":"r"', "r", id="not whole yet"),
+        pytest.param(
+            b'data: {"type":"response.created","response": { "id": "r","instructions":"%b"}}\n\n'
+            % (b"x" * LOOK_AT_BYTES),
+            "r",
+            id="longer than what is looked at",
+        ),
+        pytest.param(
+            b'data: {"x":"\\"response\\":{\\"id\\":\\"no\\"}","response":{"id":"r"', "r", id="text"
+        ),
+        pytest.param(b'data: {"response":{"model":"m","id":"r"}', None, id="unknown order"),
         pytest.param(b'data: {"response":{"id":3}}\n\n', None, id="no text"),
         pytest.param(b"", None, id="nothing"),
     ],
