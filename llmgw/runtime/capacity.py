@@ -40,12 +40,18 @@ class _Gate:
 
     running: int = 0
     limit: int = 0
+    is_one_coming: bool = False  # admitted from the queue, and not yet where it is going
     pace: Pace = field(default_factory=Pace)
     queue: deque[_Waiter] = field(default_factory=deque)
 
     @property
     def has_room(self) -> bool:
         return self.running < self.limit
+
+    @property
+    def is_open(self) -> bool:
+        """Who is coming takes a place at an assignment: before that nobody knows what is left."""
+        return self.has_room and not self.is_one_coming
 
 
 class Capacity:
@@ -80,6 +86,8 @@ class Capacity:
     async def enter(self, pool: Pool, limits: LimitsConfig, has_room: HasRoom) -> Leave:
         """Take a place in the pool, once it has one and `has_room`; then call the answer when
         the request ends. Raises `LimitReached` where the queue is full, or the wait too long.
+
+        What `has_room` has found must be taken before anything is awaited.
         """
         limit = limits.max_in_flight if pool.max_in_flight is None else pool.max_in_flight
         if limit is None:
@@ -87,7 +95,7 @@ class Capacity:
         gate = self._pools.setdefault(pool.name, _Gate())
         gate.limit = limit
         self._admit_waiting(gate)
-        if gate.has_room and has_room():
+        if gate.is_open and has_room():
             gate.running += 1
         else:
             await self._wait(gate, pool.name, limits, has_room)
@@ -125,6 +133,7 @@ class Capacity:
             raise
         finally:
             depth.dec()
+        asyncio.get_running_loop().call_soon(self._next, gate)
         QUEUE_WAIT.observe(self._clock() - began)
 
     def _give_up(self, gate: _Gate, waiter: _Waiter) -> None:
@@ -133,15 +142,21 @@ class Capacity:
             gate.queue.remove(waiter)
         else:
             gate.running -= 1
-            self._admit_waiting(gate)
+            self._next(gate)
+
+    def _next(self, gate: _Gate) -> None:
+        """Whoever was coming has arrived, or never will."""
+        gate.is_one_coming = False
+        self._admit_waiting(gate)
 
     def _admit_waiting(self, gate: _Gate) -> None:
         for waiter in tuple(gate.queue):
-            if not gate.has_room:
+            if not gate.is_open:
                 return
             if not waiter.admitted.done() and waiter.has_room():
                 gate.queue.remove(waiter)
                 gate.running += 1
+                gate.is_one_coming = True
                 waiter.admitted.set_result(None)
 
     def _leave(self, gate: _Gate) -> None:

@@ -180,6 +180,49 @@ async def test_who_waits_for_a_full_assignment_holds_up_nobody_else(capacity):
     await until(lambda: line.served == ["for b", "for a"])
 
 
+class Busy(Line):
+    """Requests for one assignment, where one may run, in a pool that has places left."""
+
+    async def _enter(self, name, has_room) -> None:
+        await super()._enter(name, lambda: self.capacity.is_free(A, 1))
+        self.leaves[name] = self.capacity.take(A, 1), self.leaves[name]
+
+    def leave(self, name) -> None:
+        for leave in self.leaves[name]:
+            leave()
+
+
+async def test_one_free_place_at_an_assignment_is_given_to_one_of_those_who_wait(capacity):
+    line = Busy(capacity, LimitsConfig(max_in_flight=9, queue=3))
+    names = ["one", "two", "three", "four"]
+    tasks = []
+    for name in names:
+        tasks.append(line.join(name))
+        await settled()
+
+    for number, name in enumerate(names, 1):
+        await tasks[number - 1]
+        assert line.served == names[:number]
+        line.leave(name)
+        await settled()
+
+
+async def test_nobody_overtakes_one_who_is_on_the_way_to_a_free_place(capacity):
+    line = Busy(capacity, LimitsConfig(max_in_flight=9, queue=3))
+    line.join("one")
+    await settled()
+    waits = line.join("waits")
+    await settled()
+
+    comes_late = line.join("comes late")  # its turn of the loop is before that of who waits
+    line.leave("one")
+    await waits
+
+    assert line.served == ["one", "waits"]
+    line.leave("waits")
+    await comes_late
+
+
 async def test_a_full_assignment_is_not_taken_twice(capacity):
     leave = capacity.take(A, 1)
 
