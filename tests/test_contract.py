@@ -106,6 +106,7 @@ MEMBERS_OF_A_NODE = {
     "ring": (str, type(None)),
     "gpus": list,
     "models": dict,
+    "draining": bool,
 }
 
 

@@ -102,4 +102,7 @@ def _row(detail: dict[str, object]) -> tuple[str, ...]:
         if names
         else listing.get("state", "")
     )
-    return (str(detail.get("name")), str(detail.get("url")), str(detail.get("status")), str(shown))
+    standing = str(detail.get("status"))
+    if detail.get("draining"):
+        standing += ", draining"
+    return (str(detail.get("name")), str(detail.get("url")), standing, str(shown))

@@ -48,7 +48,11 @@ def health_document(gateway: Gateway, *, now: float, details: bool) -> Document:
         "config": _config(gateway.config_status),
     }
     if details:
-        document["details"] = [_detail(*one, now) for one in nodes]
+        drained = gateway.board.draining()
+        document["details"] = [
+            {**_detail(*one, now), "draining": one[0].drain or one[0].name in drained}
+            for one in nodes
+        ]
     return document
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from llmgw.core.catalog import Catalog
 from llmgw.core.config import Config
 from llmgw.core.fleet import Fleet
 from llmgw.core.policy import KeyRing, Principal
-from llmgw.core.types import PoolName
+from llmgw.core.types import PoolName, UpstreamName
 from llmgw.core.wire import Call
 from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
@@ -28,6 +29,11 @@ class Registry(Protocol):
     def fleet(self) -> Fleet: ...
 
 
+class Drains(Protocol):
+    def draining(self) -> AbstractSet[UpstreamName]:
+        """Nodes that operators have taken out, beside those of the configuration."""
+
+
 class Gateway(Protocol):
     """One snapshot of everything is read per request: a reload replaces the values whole."""
 
@@ -39,6 +45,9 @@ class Gateway(Protocol):
 
     @property
     def registry(self) -> Registry: ...
+
+    @property
+    def board(self) -> Drains: ...
 
     @property
     def instance(self) -> str:

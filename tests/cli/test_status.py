@@ -49,6 +49,13 @@ def test_people_see_a_line_and_a_table(says, capsys):
     ]
 
 
+def test_a_drained_node_stands_out(says, capsys):
+    says({**HEALTHY, "details": [{**HEALTHY["details"][0], "draining": True}]})
+
+    assert main(["status"]) == 0
+    assert "healthy, draining" in capsys.readouterr().out.splitlines()[2]
+
+
 def test_scripts_see_the_document(says, capsys):
     says(HEALTHY)
 

@@ -12,12 +12,12 @@ from llmgw.core.circuit import Circuit, CircuitKey
 from llmgw.core.config import AdminConfig, AdminUser, Config, Node, Pool
 from llmgw.core.discovery import ModelDiscovery, State
 from llmgw.core.fleet import Fleet, UpstreamState
-from llmgw.core.types import PoolName, UpstreamName
+from llmgw.core.types import PoolName
 from llmgw.runtime.observed import Observed
 from llmgw.store.errors import StoreError, StoreFault
 from llmgw.store.usage import PastRequest, UsageLine
 from tests.builders import node
-from tests.fakes.gateway import FakeGateway, FakeRegistry
+from tests.fakes.gateway import FakeDrains, FakeGateway, FakeRegistry
 
 PASSWORD = "correct horse"
 SALT = b"0123456789abcdef"
@@ -28,15 +28,11 @@ DAY, NIGHT = PoolName("day"), PoolName("night")
 
 
 @dataclass
-class FakeBoard:
+class FakeBoard(FakeDrains):
     circuits: dict[CircuitKey, Circuit] = field(default_factory=dict)
-    drained: frozenset[UpstreamName] = frozenset()
 
     def view(self) -> dict[CircuitKey, Circuit]:
         return self.circuits
-
-    def draining(self) -> frozenset[UpstreamName]:
-        return self.drained
 
 
 @dataclass

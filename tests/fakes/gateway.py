@@ -10,7 +10,7 @@ from llmgw.core.catalog import Catalog, build_catalog
 from llmgw.core.config import Config, KeyConfig
 from llmgw.core.fleet import Fleet, UpstreamState
 from llmgw.core.policy import KeyRing, Principal
-from llmgw.core.types import AssignmentId, PoolName
+from llmgw.core.types import AssignmentId, PoolName, UpstreamName
 from llmgw.core.wire import Call
 from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
@@ -33,12 +33,21 @@ class FakeRegistry:
 
 
 @dataclass
+class FakeDrains:
+    drained: frozenset[UpstreamName] = frozenset()
+
+    def draining(self) -> frozenset[UpstreamName]:
+        return self.drained
+
+
+@dataclass
 class FakeGateway:
     """`serving` answers the calls that got through; they are kept in `calls`."""
 
     config: Config = field(default_factory=Config)
     keyring: KeyRing = field(default_factory=KeyRing.open)
     registry: FakeRegistry = field(default_factory=FakeRegistry)
+    board: FakeDrains = field(default_factory=FakeDrains)
     serving: Serve = answer_hello
     instance: str = "fake01"
     ready: bool = True

@@ -11,9 +11,10 @@ from llmgw.core.config import Account, BaseUrl, Config, GatewayConfig, Node
 from llmgw.core.discovery import ModelDiscovery, State
 from llmgw.core.fleet import Gpu, UpstreamState
 from llmgw.core.health import NodeHealth, Status
+from llmgw.core.types import UpstreamName
 from llmgw.web.health import health_document
 from llmgw.web.ports import ConfigStatus
-from tests.fakes.gateway import FakeGateway, FakeRegistry
+from tests.fakes.gateway import FakeDrains, FakeGateway, FakeRegistry
 from tests.fakes.raw_client import request
 
 NOW = 1000.0
@@ -107,8 +108,19 @@ def test_a_node_is_shown_with_all_its_members():
                 "fails": 2,
                 "last_error": "timeout",
             },
+            "draining": False,
         }
     ]
+
+
+def test_a_node_that_gets_no_new_work_says_so():
+    configured = UpstreamState(Node("b", BaseUrl("http", "10.0.0.6", 8000), drain=True))
+    drains = FakeDrains(frozenset({UpstreamName("a")}))
+
+    found = document(node("a"), configured, node("c"), board=drains)
+
+    assert [one["draining"] for one in found["details"]] == [True, True, False]
+    assert (found["status"], found["healthy"]) == ("ok", 3)
 
 
 def test_before_a_first_list_there_are_neither_names_nor_an_age():
