@@ -99,7 +99,9 @@ class LiveDoor:
             draining=self._draining,
         )
         way = Way(attempts, websocket=True, commits_early=False)
-        await self._gateway.serve(call, principal, incoming.downstream, way)
+        await self._gateway.serve(
+            call, principal, incoming.downstream, way, journey=incoming.journey
+        )
         for client in clients:
             await client.finished()
 
