@@ -155,6 +155,14 @@ async def refused_by_status(exchange: Exchange, *, wall: float) -> Refused:
     return Refused(fault, head.headers, body, error)
 
 
+def fault_inside(
+    head: ResponseHead, kind: FaultKind, error: ErrorObject | None, *, wall: float
+) -> Fault:
+    """A failure in an answer that began well; its head may still say when to come back."""
+    later = retry_after_of(head.headers, wall=wall)
+    return Fault.from_error(kind, error, status=head.status, retry_after=later)
+
+
 async def read_up_to(exchange: Exchange, limit: int) -> tuple[bytes, bool]:
     """The body, and whether that is all of it: reading stops once it is longer than `limit`."""
     parts = []

@@ -102,7 +102,8 @@ class Attempt:
         if (head.header("content-type") or "").lower().startswith(EVENT_STREAM):
             relay = StreamRelay(self._tools, self._errand, self._candidate, exchange)
             return await relay.until_visible() or relay
-        return await relay_buffered(self._errand, self._candidate, exchange)
+        wall = self._tools.wall()
+        return await relay_buffered(self._errand, self._candidate, exchange, wall=wall)
 
 
 async def run_attempt(tools: Tools, errand: Errand, candidate: Candidate, *, last: bool) -> Result:

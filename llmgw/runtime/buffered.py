@@ -21,6 +21,7 @@ from llmgw.runtime.answer import (
     Result,
     Served,
     answer_headers,
+    fault_inside,
     read_up_to,
 )
 from llmgw.runtime.journey import Stage
@@ -86,7 +87,7 @@ class PassThrough:
 
 
 async def relay_buffered(
-    errand: Errand, candidate: Candidate, exchange: Exchange
+    errand: Errand, candidate: Candidate, exchange: Exchange, *, wall: float
 ) -> Result | PassThrough:
     """Raises `UpstreamError` while the client has seen nothing of it."""
     body, whole = await read_up_to(exchange, errand.config.gateway.max_buffered_response_bytes)
@@ -95,7 +96,7 @@ async def relay_buffered(
             raise UpstreamError(FaultKind.INVALID, "no event stream")
         return PassThrough(errand, candidate, exchange, body)
     began = time.perf_counter()
-    refused = _judge(exchange, body, errand.call.route)
+    refused = _judge(exchange, body, errand.call.route, wall)
     if refused is not None:
         return refused
     if errand.downstream.committed:
@@ -110,7 +111,7 @@ async def relay_buffered(
     return Served(head.status, usage_of_body(body, errand.call.route.dialect))
 
 
-def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
+def _judge(exchange: Exchange, body: bytes, route: Route, wall: float) -> Refused | None:
     """An error object under 200 is a failure, and so is what is said to be JSON and is not.
 
     What lives at the upstream is shown as it is: a client's file, a response that failed.
@@ -129,7 +130,7 @@ def _judge(exchange: Exchange, body: bytes, route: Route) -> Refused | None:
     error = find_error(answer)
     if error is None:
         return None
-    fault = Fault.from_error(FaultKind.IN_BAND, error, status=head.status)
+    fault = fault_inside(head, FaultKind.IN_BAND, error, wall=wall)
     return Refused(fault, head.headers, error_answer(answer, route.dialect), error)
 
 

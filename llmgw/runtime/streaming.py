@@ -18,7 +18,16 @@ from llmgw.core.relay import Faulted, Held, OpenRelay, Relay, Release, ReleaseCa
 from llmgw.core.tail import EndingKind, Outcome, Tail
 from llmgw.core.types import Dialect
 from llmgw.observe.metrics import INTER_EVENT_GAP, OPEN_STREAMS, WITHHELD_OVERFLOWS, child
-from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools, answer_headers
+from llmgw.runtime.answer import (
+    Broken,
+    Errand,
+    Refused,
+    Result,
+    Served,
+    Tools,
+    answer_headers,
+    fault_inside,
+)
 from llmgw.runtime.journey import Stage
 from llmgw.runtime.ports import Exchange
 from llmgw.runtime.splice import Splice
@@ -50,8 +59,9 @@ class StreamRelay:
                 case Held():
                     continue
                 case Faulted(kind, error, body):
-                    fault = Fault.from_error(kind, error, status=self._exchange.head.status)
-                    return Refused(fault, self._exchange.head.headers, body, error)
+                    head = self._exchange.head
+                    fault = fault_inside(head, kind, error, wall=self._tools.wall())
+                    return Refused(fault, head.headers, body, error)
                 case Release(released, cause):
                     self._released, self._ended = released, not data
                     self._note(cause)

@@ -72,6 +72,15 @@ async def test_what_is_said_to_be_json_and_is_not_an_answer_is_replaced(body, re
     assert scene.settled == [[("retryable_failed", reason), ("succeeded", None)]]
 
 
+async def test_an_error_object_under_200_is_full_where_the_head_says_when_to_come_back():
+    away = b'{"error":{"message":"SECRET","type":"x","code":503}}'
+    scene = Scene(FakeExchange(200, (*JSON, ("retry-after", "7")), (away,)), answers())
+
+    await scene.serves()
+
+    assert scene.settled == [[("retryable_failed", "upstream_full"), ("succeeded", None)]]
+
+
 async def test_a_media_type_is_the_same_in_any_case():
     shouted = (("content-type", "Application/JSON; charset=UTF-8"),)
     scene = Scene(FakeExchange(200, shouted, (b"<html>",)), answers())

@@ -22,8 +22,10 @@ from tests.fakes.events import (
     STOP,
     TEXT_DELTA,
     USAGE,
+    data,
     named,
 )
+from tests.fakes.exchange import SSE, FakeExchange
 from tests.fakes.scene import CUT, Scene, answers, streams
 
 IDLE = UpstreamError(FaultKind.IDLE)
@@ -64,6 +66,22 @@ async def test_a_whole_stream_passes_byte_for_byte(dialect, reads):
     assert scene.client.ending == "whole"
     assert scene.client.header("x-accel-buffering") == "no"
     assert scene.outcomes == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("later", "reason"),
+    [
+        pytest.param((("retry-after", "7"),), "upstream_full", id="it says when to come back"),
+        pytest.param((), "upstream_error", id="it does not"),
+    ],
+)
+async def test_an_upstream_that_says_inside_that_it_is_away_is_full_by_its_head(later, reason):
+    away = data({"error": {"message": "m", "type": "x", "code": 503}})
+    scene = Scene(FakeExchange(200, (*SSE, *later), (away,)), streams(HELLO, DONE))
+
+    await scene.serves(streaming(PATHS["chat"]))
+
+    assert scene.settled == [[("retryable_failed", reason), ("succeeded", None)]]
 
 
 async def test_a_terminal_event_without_its_blank_line_gets_one():
