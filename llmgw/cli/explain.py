@@ -12,7 +12,7 @@ from llmgw.cli.table import table
 from llmgw.daemon.control import ControlFailed, ask
 from llmgw.daemon.places import find_running
 
-COLUMNS = ("", "assignment", "provenance", "notes")
+COLUMNS = ("", "assignment", "provenance", "listed", "load", "circuit", "notes")
 NOTES = ("degraded", "demoted", "untried", "probe")
 
 
@@ -53,6 +53,7 @@ def _lines(found: dict[str, object]) -> Iterator[str]:
     )
     if not found.get("allowed"):
         yield "the key may not use this model"
+    seen = {str(one.get("assignment")): _seen(one) for one in _tables(found, "standing")}
     plan = [_tried(place, one) for place, one in enumerate(_tables(found, "plan"), 1)]
     beyond = found.get("beyond_plan")
     names = beyond if isinstance(beyond, list) else []
@@ -62,7 +63,10 @@ def _lines(found: dict[str, object]) -> Iterator[str]:
         for one in _tables(found, "excluded")
     ]
     if rows := [*plan, *rest, *out]:
-        yield from table([COLUMNS, *rows])
+        nothing = ("", "", "")
+        yield from table(
+            [COLUMNS, *((*one[:3], *seen.get(one[1], nothing), one[3]) for one in rows)]
+        )
     refusal = found.get("refusal")
     if isinstance(refusal, dict):
         yield f"refused: {refusal['status']} {refusal['code']}: {refusal['message']}"
@@ -71,6 +75,18 @@ def _lines(found: dict[str, object]) -> Iterator[str]:
 def _tried(place: int, one: dict[str, object]) -> tuple[str, ...]:
     notes = ", ".join(note for note in NOTES if one.get(note))
     return str(place), str(one.get("assignment")), str(one.get("provenance") or ""), notes
+
+
+def _seen(one: dict[str, object]) -> tuple[str, str, str]:
+    circuit = one.get("circuit")
+    told = circuit if isinstance(circuit, dict) else {}
+    state, due_in = str(told.get("state", "")), told.get("due_in")
+    age, load = one.get("listed_ago"), one.get("load")
+    return (
+        f"{age:.0f}s ago" if isinstance(age, float) else "never",
+        f"{load:g}" if isinstance(load, float | int) else "",
+        f"{state} for {due_in:.0f}s" if isinstance(due_in, float) else state,
+    )
 
 
 def _tables(found: dict[str, object], name: str) -> list[dict[str, object]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from llmgw.core.eligibility import Candidate, Eligibility
+from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
+from llmgw.core.eligibility import Ask, Candidate, Eligibility
 from llmgw.core.errors import GatewayError, InvalidRequest, NotFound
+from llmgw.core.fleet import UpstreamState
 from llmgw.core.policy import OPEN, KeyRing, Principal
 from llmgw.core.routes import BY_PATH, Route
+from llmgw.core.types import AssignmentId
 from llmgw.core.wire import Call
 from llmgw.runtime.gateway import Gateway
 
@@ -64,6 +68,8 @@ def explain(gateway: Gateway, question: Question) -> Document:
             for assignment, reason in eligibility.reasons.items()
         ],
         "refusal": _refusal(gateway, eligibility),
+        "strategy": snapshot.pools[principal.pool].strategy,
+        "standing": _standing(gateway, ask),
     }
 
 
@@ -86,6 +92,37 @@ def _candidate(candidate: Candidate, *, is_demoted: bool) -> Document:
         "demoted": is_demoted,
         "untried": candidate.untried,
         "probe": candidate.probe,
+    }
+
+
+def _standing(gateway: Gateway, ask: Ask) -> list[Document]:
+    """What the decisions were made of, for each assignment of the pool."""
+    members = gateway.snapshot.members.get(ask.pool, ())
+    found = ((id, gateway.registry.state(upstream)) for id, upstream in members)
+    return [_seen(gateway, ask, id, state) for id, state in found if state is not None]
+
+
+def _seen(gateway: Gateway, ask: Ask, id: AssignmentId, state: UpstreamState) -> Document:
+    now, threshold = time.monotonic(), gateway.config.gateway.request_overload_threshold
+    listed_at = state.discovery.listed_at
+    key = CircuitKey(ask.pool, id, ask.model or "", ask.lane)
+    return {
+        "assignment": id,
+        "status": state.health.status(now, overload_threshold=threshold),
+        "listing": state.discovery.state,
+        "listed_ago": None if listed_at is None else round(max(0.0, now - listed_at), 3),
+        "load": gateway.registry.load(state.upstream),
+        "circuit": _circuit(gateway.board.circuit(key), gateway.board.wall()),
+    }
+
+
+def _circuit(circuit: Circuit, wall: float) -> Document:
+    is_open = circuit.state is CircuitState.OPEN
+    return {
+        "state": circuit.state,
+        "failures": circuit.failures,
+        "reason": circuit.reason or None,
+        "due_in": round(max(0.0, circuit.open_until - wall), 3) if is_open else None,
     }
 
 

@@ -22,6 +22,15 @@ FOUND = {
     "beyond_plan": ["p/c"],
     "excluded": [{"assignment": "p/d", "reason": "circuit_open"}],
     "refusal": None,
+    "standing": [
+        {"assignment": "p/a", "listed_ago": 2.1, "load": 3.0, "circuit": {"state": "closed"}},
+        {
+            "assignment": "p/d",
+            "listed_ago": None,
+            "load": 0,
+            "circuit": {"state": "open", "due_in": 9.0},
+        },
+    ],
 }
 NOBODY = {
     **FOUND,
@@ -59,10 +68,10 @@ def test_the_plan_and_every_exclusion_are_lines(gateway, capsys):
     assert gateway.asked == {"op": "explain", "model": "m", "key": "ci", "stream": True}
     assert lines[0] == "m on /v1/chat/completions (http), pool p, key ci"
     assert [line.split() for line in lines[2:]] == [
-        ["1", "p/a", "observed", "degraded"],
+        ["1", "p/a", "observed", "2s", "ago", "3", "closed", "degraded"],
         ["2", "p/b", "untried"],
         ["-", "p/c", "eligible,", "beyond", "plan_size"],
-        ["x", "p/d", "excluded:", "circuit_open"],
+        ["x", "p/d", "never", "0", "open", "for", "9s", "excluded:", "circuit_open"],
     ]
 
 

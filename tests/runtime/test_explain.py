@@ -55,6 +55,23 @@ def test_every_exclusion_has_its_reason(scene):
     assert found["plan"][0]["provenance"] == "observed"
 
 
+def test_what_the_decisions_were_made_of_is_told_of_every_assignment(scene):
+    key = CircuitKey(CLUSTER, AssignmentId("cluster/b"), "m", RouteClass.HTTP)
+    scene.gateway.board.apply(Changes(((key, Failed("upstream_error")),)))
+    scene.registry.enter(NODES[0])
+
+    found = asked(scene)
+    a, b, *_ = found["standing"]
+
+    assert found["strategy"] == "round_robin"
+    assert [one["assignment"] for one in found["standing"]] == [f"cluster/{x}" for x in "abcd"]
+    assert (a["status"], a["listing"], a["load"]) == ("healthy", "known", 1)
+    assert a["listed_ago"] > 0
+    assert a["circuit"] == {"state": "closed", "failures": 0, "reason": None, "due_in": None}
+    assert (b["circuit"]["state"], b["circuit"]["reason"]) == ("open", "upstream_error")
+    assert 50 < b["circuit"]["due_in"] <= 60
+
+
 def test_lanes_are_told_apart(scene):
     key = CircuitKey(CLUSTER, AssignmentId("cluster/b"), "m", RouteClass.HTTP)
     scene.gateway.board.apply(Changes(((key, Failed("x")),)))
