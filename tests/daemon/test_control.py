@@ -106,6 +106,7 @@ async def test_something_else_that_answers_is_no_gateway(path):
     gone = asyncio.Event()
 
     async def other(reader, writer):
+        await reader.readline()  # else whoever asks may find the pipe broken before it reads
         writer.write(b"220 hello\r\n")
         writer.close()
         await writer.wait_closed()
