@@ -219,12 +219,18 @@ def serve(config: str) -> None:
     """`llmgw serve`, which tells on a signal how many tasks and objects it has."""
     import asyncio
     import gc
+    from collections import Counter
 
     from llmgw.cli import main as llmgw
 
     def tell(*_: object) -> None:
         gc.collect()
-        told = {"tasks": len(asyncio.all_tasks()), "objects": len(gc.get_objects())}
+        ours = [one for one in gc.get_objects() if type(one).__module__.startswith("llmgw")]
+        told = {
+            "tasks": len(asyncio.all_tasks()),
+            "objects": len(gc.get_objects()),
+            "most": dict(Counter(type(one).__name__ for one in ours).most_common(4)),
+        }
         draft = TELLS.with_suffix(".draft")
         draft.write_text(json.dumps(told))
         draft.rename(TELLS)
