@@ -1,5 +1,6 @@
 """The command line as a whole: what it offers, and how it ends."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -60,6 +61,17 @@ def test_an_interrupted_command_ends_like_one(monkeypatch):
     monkeypatch.setattr("llmgw.cli.status.run", interrupted)
 
     assert cli.main(["status"]) == 130  # 128 and the signal's number, as shells have it
+
+
+def test_a_reader_that_has_enough_is_no_error(monkeypatch):
+    """As in `llmgw status | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("llmgw.cli.status.run", lambda arguments: print("much") or 0)
+
+        assert cli.main(["status"]) == cli.READER_GONE
 
 
 def test_help_and_version_load_no_command():
