@@ -98,7 +98,7 @@ def _read_keys_file(path: Path, config: Config) -> _KeysFile:
 def _loaded(config: Config, data: bytes, file: _KeysFile, report: Report, state: Path) -> Loaded:
     is_open = config.auth is None and not file.exists
     if is_open:
-        note_open_access(config.gateway.listen, report)
+        note_open_access(config.gateway.listen, report, has_file=file.path is not None)
     return Loaded(
         config=config,
         notes=tuple(report.notes),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from llmgw.config_file.addresses import format_listen, is_loopback
 from llmgw.config_file.faults import Note, Report, nearest
 from llmgw.config_file.links import has_password
 from llmgw.core.config import Account, Config, Listen, Node
+
+NEEDS_FILE: Final = "keys need a file, which llmgw init writes"
 
 
 def note_oddities(config: Config, report: Report) -> None:
@@ -16,19 +19,19 @@ def note_oddities(config: Config, report: Report) -> None:
         report.notes.extend(found(config))
 
 
-def note_open_access(listens: Sequence[Listen], report: Report) -> None:
+def note_open_access(listens: Sequence[Listen], report: Report, *, has_file: bool = True) -> None:
+    """Keys lie beside a file: a gateway without one has nowhere to look for them."""
+    way = "llmgw key new makes a key and closes it" if has_file else NEEDS_FILE
     public = [format_listen(one) for one in listens if not is_loopback(one)]
     if public:
         report.note(
             "auth",
             f"open access on a public address: whoever reaches {', '.join(public)} may use every "
             "node",
-            "llmgw key new makes a key and closes it",
+            way,
         )
     else:
-        report.note(
-            "auth", "open access: there is no [auth] and no keys file", "llmgw key new closes it"
-        )
+        report.note("auth", "open access: there is no [auth] and no keys file", way)
 
 
 def _idle_upstreams(config: Config) -> Iterator[Note]:

@@ -18,7 +18,7 @@ def read_file(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise FileMissing([Fault("", f"{path}: there is no such file")]) from None
+        raise FileMissing([Fault("", f"{path}: there is no such file", _advice(path))]) from None
     except OSError as error:
         raise _unusable(path, f"can't be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
@@ -35,6 +35,12 @@ def parse_toml(data: bytes, path: Path) -> Raw:
         raise _unusable(path, f"is not UTF-8 (line {line})") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _unusable(path, f"is no TOML: {_syntax(error)}") from None
+
+
+def _advice(path: Path) -> str:
+    """For whoever named no file at all."""
+    is_usual = path == DEFAULT_FILE
+    return "-c FILE names another; llmgw init URL... -o FILE writes one" if is_usual else ""
 
 
 def _syntax(error: Exception) -> str:

@@ -127,3 +127,11 @@ def test_open_access_is_always_said_and_louder_where_others_reach_it(listens, me
 
     [note] = report.notes
     assert (note.place, note.message) == ("auth", message)
+
+
+def test_open_access_without_a_file_is_closed_by_one():
+    report = Report()
+
+    note_open_access([parse_listen(":8000")], report, has_file=False)
+
+    assert report.notes[0].hint == "keys need a file, which llmgw init writes"

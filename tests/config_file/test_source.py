@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from llmgw.config_file import source
 from llmgw.config_file.faults import ConfigError, FileMissing
 from llmgw.config_file.source import MAX_BYTES, parse_toml, read_file
 
@@ -23,6 +24,15 @@ def test_a_missing_file(tmp_path):
         read_file(tmp_path / "no.toml")
 
     assert reason(error) == f"{tmp_path}/no.toml: there is no such file"
+
+
+def test_whoever_named_no_file_is_told_how(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "DEFAULT_FILE", tmp_path / "usual.toml")
+
+    with pytest.raises(FileMissing) as error:
+        read_file(tmp_path / "usual.toml")
+
+    assert "llmgw init URL... -o FILE writes one" in reason(error)
 
 
 def test_a_folder_instead_of_a_file(tmp_path):
