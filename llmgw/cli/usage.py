@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from llmgw.cli.table import table
-from llmgw.config_file import ConfigError, load
-from llmgw.config_file.faults import Unfit
+from llmgw.config_file import ConfigError, Loaded, config_for_nodes, load
+from llmgw.config_file.faults import FileMissing, Unfit
 from llmgw.config_file.quantities import parse_duration
 from llmgw.config_file.source import DEFAULT_FILE
 from llmgw.core.config import ModelsConfig
@@ -51,13 +51,23 @@ class Unreadable(Exception):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--by", choices=[one.value for one in GroupBy], default="key", help="default: %(default)s"
+        "--by",
+        choices=[one.value for one in GroupBy],
+        default="key",
+        help='default: %(default)s; requests without one are the line "-"',
     )
     parser.add_argument(
         "--since", default="30d", metavar="DURATION", help="up to now; default: %(default)s"
     )
     parser.add_argument("--pool", action="append", metavar="POOL", help="only this one; repeat")
-    parser.add_argument("-c", "--config", type=Path, metavar="FILE", default=DEFAULT_FILE)
+    parser.add_argument(
+        "-c",
+        "--config",
+        type=Path,
+        metavar="FILE",
+        default=DEFAULT_FILE,
+        help="names the database and the prices; default: %(default)s",
+    )
     parser.add_argument("--database", metavar="URL", help="another one than the configuration's")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="with a head, for spreadsheets")
@@ -110,7 +120,7 @@ def _together(one: Share, other: Share) -> Share:
 def _place(arguments: argparse.Namespace) -> tuple[str, ModelsConfig]:
     """The database's URL and the models with their prices. Raises `Unreadable`."""
     try:
-        loaded = load(arguments.config, environ=os.environ)
+        loaded = _load(arguments.config)
     except ConfigError as error:
         if arguments.database is None:
             raise Unreadable("; ".join(map(str, error.faults))) from None
@@ -121,6 +131,16 @@ def _place(arguments: argparse.Namespace) -> tuple[str, ModelsConfig]:
     if not _is_there(url):
         raise Unreadable(f"no database at {url}: a gateway that ran here would have left one")
     return url, loaded.config.models
+
+
+def _load(path: Path) -> Loaded:
+    """Where no file was ever written, a gateway of `serve --node` may have left its database."""
+    try:
+        return load(path, environ=os.environ)
+    except FileMissing:
+        if path != DEFAULT_FILE:
+            raise
+        return config_for_nodes((), environ=os.environ)
 
 
 def _is_there(url: str) -> bool:

@@ -131,6 +131,13 @@ def test_pools_and_times_that_are_not_asked_for_do_not_count(filled, capsys, wor
     assert [row[0] for row in csv.reader(out.splitlines())][1:] == groups
 
 
+def test_a_gateway_that_had_no_file_left_its_database_all_the_same(filled, capsys, monkeypatch):
+    monkeypatch.setattr(usage, "DEFAULT_FILE", filled.with_name("none.toml"))
+
+    assert main(["usage", "--pool", "red", "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("search,1,1,0")
+
+
 def test_no_request_is_no_failure(filled, capsys):
     assert says(capsys, filled, "--pool", "nobody") == (0, "no requests\n", "")
 
