@@ -12,6 +12,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +32,14 @@ from llmgw.core.types import CLUSTER
 PREFIX: Final = "sk-llmgw-"
 TOKEN_BYTES: Final = 32
 COLUMNS: Final = ("id", "name", "pool", "models", "expires", "labels")
+OPTIONS: Final = {
+    "name": "--name",
+    "digest": "the key",
+    "pool": "--pool",
+    "models": "--models",
+    "labels": "--label",
+    "max_in_flight": "--max-in-flight",
+}
 
 Value = TypeVar("Value")
 
@@ -48,7 +57,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_policy(imported)
     for one in (new, listing, revoke, imported):
-        one.add_argument("-c", "--config", type=Path, default=DEFAULT_FILE, metavar="FILE")
+        one.add_argument(
+            "-c",
+            "--config",
+            type=Path,
+            default=DEFAULT_FILE,
+            metavar="FILE",
+            help="beside which the keys file lies; default: %(default)s",
+        )
         one.add_argument("--json", action="store_true", help="as one JSON object")
 
 
@@ -146,9 +162,21 @@ def _add(arguments: argparse.Namespace, digest: str) -> Raw:
         row["labels"] = dict(_label(one) for one in arguments.label)
     if arguments.max_in_flight is not None:
         row["max_in_flight"] = arguments.max_in_flight
-    with KeyFile.of(arguments.config).editing() as rows:
-        rows.append(row)
+    index = 0
+    try:
+        with KeyFile.of(arguments.config).editing() as rows:
+            index = len(rows)
+            rows.append(row)
+    except ConfigError as error:
+        raise _as_asked(error, index) from None
     return row
+
+
+def _as_asked(error: ConfigError, index: int) -> ConfigError:
+    """Faults of the new row are told of the option that it has them from."""
+    row = f"auth.keys[{index}]."
+    named = [(one, OPTIONS.get(one.place.removeprefix(row))) for one in error.faults]
+    return ConfigError([one if name is None else replace(one, place=name) for one, name in named])
 
 
 def _label(text: str) -> tuple[str, str]:

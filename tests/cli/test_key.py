@@ -154,6 +154,31 @@ def test_what_cant_be_done_is_said_in_a_line(key, config, monkeypatch, words, sa
     assert not config.with_name("keys.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--name", "ci"), "--name: is that of auth.keys[0] too", id="its name"),
+        pytest.param(("--name", "x", "--pool", "blue"), "--pool: there is no pool", id="its pool"),
+        pytest.param(("--max-in-flight", "0"), "--max-in-flight: must be", id="its limit"),
+    ],
+)
+def test_what_is_wrong_with_a_new_key_is_told_of_the_option(key, words, said):
+    key("new", "--name", "ci")
+
+    status, _, aside = key("new", *words)
+
+    assert status == 1
+    assert aside.startswith(f"llmgw key: {said}")
+
+
+def test_a_fault_that_the_keys_file_had_already_keeps_its_place(key, config):
+    config.with_name("keys.toml").write_text("[[auth.keys]]\nname = 1\n")
+
+    _, _, aside = key("new")
+
+    assert "keys.toml: auth.keys[0].name" in aside
+
+
 def test_without_a_configuration_there_are_no_keys(tmp_path, capsys):
     assert main(["key", "list", "-c", str(tmp_path / "none.toml")]) == 1
     assert "no such file" in capsys.readouterr().err
