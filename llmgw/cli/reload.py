@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from llmgw.daemon.bulletin import read_outcome
-from llmgw.daemon.places import Places, find_running
+from llmgw.daemon.places import ELSEWHERE, Places, find_running
 from llmgw.runtime.reload import Outcome, Result
 
 WITHIN = 30.0
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     places = find_running(os.environ)
     pid = arguments.pid or read_pid(places)
     if pid is None:
-        return _fail(f"no gateway runs: there is no {places.pid}")
+        return _fail(f"no gateway runs: there is no {places.pid} ({ELSEWHERE})")
     asked = time.monotonic()
     try:
         os.kill(pid, signal.SIGHUP)

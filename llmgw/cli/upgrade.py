@@ -9,7 +9,7 @@ import sys
 import time
 
 from llmgw.cli.reload import is_alive, read_pid
-from llmgw.daemon.places import Places, find_running
+from llmgw.daemon.places import ELSEWHERE, Places, find_running
 from llmgw.daemon.successor import READY_WITHIN
 
 WITHIN = READY_WITHIN + 10.0
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     places = find_running(os.environ)
     pid = arguments.pid or read_pid(places)
     if pid is None:
-        return _fail(f"no gateway runs: there is no {places.pid}")
+        return _fail(f"no gateway runs: there is no {places.pid} ({ELSEWHERE})")
     places.upgrade.unlink(missing_ok=True)
     try:
         os.kill(pid, signal.SIGUSR2)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from llmgw.daemon.places import ELSEWHERE
 from llmgw.daemon.sockets import UNIX_MODE
 
 MAX_LINE = 64 * 1024
@@ -94,7 +95,7 @@ def ask(path: Path, operation: str, **arguments: object) -> dict[str, object]:
                 found = json.loads(answer.readline())
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ControlFailed(f"no gateway answers at {path}: {reason}") from error
+        raise ControlFailed(f"no gateway answers at {path}: {reason} ({ELSEWHERE})") from error
     except ValueError as error:
         raise ControlFailed(f"{path} does not answer as a gateway does") from error
     if "error" in found:

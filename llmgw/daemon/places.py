@@ -15,6 +15,7 @@ from llmgw.config_file import state_folder
 from llmgw.config_file.rendering import LOADED_FILE
 
 SYSTEM_RUNTIME = Path("/run/llmgw")
+ELSEWHERE = "RUNTIME_DIRECTORY names the folder of one that runs as another user"
 
 
 class PlaceUnusable(Exception):
