@@ -6,14 +6,27 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from llmgw.cli.table import table
+from llmgw.core.eligibility import Exclusion
 from llmgw.daemon.control import ControlFailed, ask
 from llmgw.daemon.places import find_running
 
 COLUMNS = ("", "assignment", "provenance", "listed", "load", "circuit", "notes")
 NOTES = ("degraded", "demoted", "untried", "probe")
+MEANINGS: Final[Mapping[str, str]] = {
+    Exclusion.RING: "the model is not of its ring",
+    Exclusion.MISSING: "its list does not have the model",
+    Exclusion.EMPTY: "its list is empty",
+    Exclusion.EXPIRED: "its listings fail",
+    Exclusion.DEAD: "its health checks fail",
+    Exclusion.SKIPPED: "it has just refused a connection",
+    Exclusion.CIRCUIT_OPEN: "it has just failed for this model",
+    Exclusion.CAPABILITY: "it does not have the route",
+    Exclusion.DRAINING: "it gets no new work",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: dict[str, object]) -> Iterator[str]:
     yield (
         f"{found.get('model')} on {found.get('route')} ({found.get('route_class')}), "
-        f"pool {found.get('pool')}, key {found.get('key')}"
+        f"pool {found.get('pool')}, {_whose(found)}"
     )
     if not found.get("allowed"):
         yield "the key may not use this model"
@@ -59,7 +72,7 @@ def _lines(found: dict[str, object]) -> Iterator[str]:
     names = beyond if isinstance(beyond, list) else []
     rest = [("-", str(name), "", "eligible, beyond plan_size") for name in names]
     out = [
-        ("x", str(one.get("assignment")), "", f"excluded: {one.get('reason')}")
+        ("x", str(one.get("assignment")), "", _excluded(str(one.get("reason"))))
         for one in _tables(found, "excluded")
     ]
     if rows := [*plan, *rest, *out]:
@@ -70,6 +83,17 @@ def _lines(found: dict[str, object]) -> Iterator[str]:
     refusal = found.get("refusal")
     if isinstance(refusal, dict):
         yield f"refused: {refusal['status']} {refusal['code']}: {refusal['message']}"
+        if nearest := found.get("nearest"):
+            yield f'did you mean "{nearest}"?'
+
+
+def _whose(found: dict[str, object]) -> str:
+    return "open to all, whatever the key" if found.get("is_open") else f"key {found.get('key')}"
+
+
+def _excluded(reason: str) -> str:
+    meaning = MEANINGS.get(reason)
+    return f"excluded: {reason} ({meaning})" if meaning else f"excluded: {reason}"
 
 
 def _tried(place: int, one: dict[str, object]) -> tuple[str, ...]:

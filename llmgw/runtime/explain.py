@@ -10,6 +10,7 @@ from llmgw.core.circuit import Circuit, CircuitKey, CircuitState
 from llmgw.core.eligibility import Ask, Candidate, Eligibility
 from llmgw.core.errors import GatewayError, InvalidRequest, NotFound
 from llmgw.core.fleet import UpstreamState
+from llmgw.core.nearest import nearest_model
 from llmgw.core.policy import OPEN, KeyRing, Principal
 from llmgw.core.routes import BY_PATH, Route
 from llmgw.core.types import AssignmentId
@@ -53,6 +54,7 @@ def explain(gateway: Gateway, question: Question) -> Document:
         "route_class": call.lane,
         "pool": principal.pool,
         "key": principal.name,
+        "is_open": gateway.keyring.is_open,
         "allowed": principal.models.allows(question.model),
     }
     ask = gateway.ask_of(call, principal)
@@ -68,6 +70,7 @@ def explain(gateway: Gateway, question: Question) -> Document:
             for assignment, reason in eligibility.reasons.items()
         ],
         "refusal": _refusal(gateway, eligibility),
+        "nearest": nearest_model(question.model, gateway.catalog(principal.pool).entries),
         "strategy": snapshot.pools[principal.pool].strategy,
         "standing": _standing(gateway, ask),
     }
@@ -77,7 +80,7 @@ def _principal(keyring: KeyRing, key: str | None) -> Principal:
     if keyring.is_open:
         return OPEN
     if key is None:
-        raise InvalidRequest("a key must be named: the gateway is not open")
+        raise InvalidRequest("a key must be named (--key): the gateway is not open")
     found = keyring.find(key)
     if found is None:
         raise NotFound("there is no such key")

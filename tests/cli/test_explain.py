@@ -32,6 +32,7 @@ FOUND = {
         },
     ],
 }
+WORDS = ["(it", "has", "just", "failed", "for", "this", "model)"]
 NOBODY = {
     **FOUND,
     "plan": [],
@@ -71,8 +72,17 @@ def test_the_plan_and_every_exclusion_are_lines(gateway, capsys):
         ["1", "p/a", "observed", "2s", "ago", "3", "closed", "degraded"],
         ["2", "p/b", "untried"],
         ["-", "p/c", "eligible,", "beyond", "plan_size"],
-        ["x", "p/d", "never", "0", "open", "for", "9s", "excluded:", "circuit_open"],
+        ["x", "p/d", "never", "0", "open", "for", "9s", "excluded:", "circuit_open", *WORDS],
     ]
+
+
+def test_a_key_that_does_not_count_is_not_told_as_if_it_did(gateway, capsys):
+    gateway.answer = {**FOUND, "is_open": True}
+
+    main(["explain", "--model", "m", "--key", "nobody"])
+
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "m on /v1/chat/completions (http), pool p, open to all, whatever the key"
 
 
 def test_for_scripts_it_is_an_object(gateway, capsys):
@@ -86,6 +96,12 @@ def test_for_scripts_it_is_an_object(gateway, capsys):
     ("answer", "says"),
     [
         pytest.param(NOBODY, "refused: 404 model_not_found: no such model", id="nobody serves"),
+        pytest.param({**NOBODY, "nearest": "mm"}, 'did you mean "mm"?', id="a misspelt model"),
+        pytest.param(
+            {**NOBODY, "excluded": [{"assignment": "p/d", "reason": "pinned"}]},
+            "excluded: pinned\n",
+            id="a reason that says all",
+        ),
         pytest.param({**FOUND, "allowed": False}, "may not use this model", id="not allowed"),
     ],
 )

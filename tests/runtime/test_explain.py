@@ -119,6 +119,14 @@ def test_a_key_brings_its_pool_and_policy_and_is_not_shown(scene, key):
     assert SECRET not in str(found)
 
 
+def test_an_open_gateway_says_so_and_names_the_model_that_was_meant(scene):
+    scene.gateway.keyring = KeyRing.open()
+
+    found = asked(scene, model="mm", key="nobody")
+
+    assert (found["is_open"], found["nearest"]) == (True, "m")
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
