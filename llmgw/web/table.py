@@ -16,6 +16,7 @@ from llmgw.web.incoming import Handler
 MAX_GUESS_CHARS: Final = 200
 BASE: Final = "/v1"
 MESSAGES: Final = "/v1/messages"
+METRICS: Final = "/metrics"
 ID: Final = "{id}"
 
 
@@ -78,6 +79,8 @@ class Table:
 
     def missing(self, path: str) -> NotFound:
         """A 404 that names the URL that was probably meant, and nothing that the client wrote."""
+        if path.rstrip("/") == METRICS:
+            return NotFound("unknown URL; metrics are served at gateway.metrics_listen")
         guess = self._guess(path[:MAX_GUESS_CHARS].lower().rstrip("/"))
         return NotFound(f"unknown URL; did you mean {guess}?")
 

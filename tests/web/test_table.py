@@ -67,6 +67,10 @@ def test_an_unknown_path_is_told_which_one_was_probably_meant(table, path, meant
     assert table.missing(path).message == f"unknown URL; did you mean {meant}?"
 
 
+def test_whoever_looks_for_metrics_is_told_where_they_are(table):
+    assert table.missing("/metrics").message.endswith("served at gateway.metrics_listen")
+
+
 def test_a_page_answers_head_with_its_get():
     page = Page("/p", {"GET": handler})
 
