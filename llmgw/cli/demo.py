@@ -30,6 +30,7 @@ from llmgw.sim.state import Seen
 
 MODEL: Final = "demo"
 FAULT: Final = "cut_before"  # head and first event are sent, then the connection is cut
+SENTENCE: Final = 29  # tokens: the nodes' text ends with a full stop there
 TRIES: Final = 4  # two nodes take turns: the failing one is asked by the second at the latest
 ANSWER_WITHIN: Final = aiohttp.ClientTimeout(total=30)
 CHAT: Final = {
@@ -77,7 +78,7 @@ async def _run(narrator: Narrator, *, stay: bool) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="llmgw-demo-")))
         nodes = [
             await stack.enter_async_context(
-                SimNode([MODEL], name=name, ttft=0.15, tps=30, tokens=20)
+                SimNode([MODEL], name=name, ttft=0.15, tps=40, tokens=SENTENCE)
             )
             for name in ("a", "b")
         ]

@@ -14,11 +14,17 @@ from llmgw.sim.faults import Fault, FaultKind, InvalidFault, parse_fault
 from llmgw.sim.node import SimNode
 
 MAX_COUNT = 10_000_000
+EPILOG = """Faults can be switched while it runs, at the second address that it prints:
+curl -d '{"fault": "status", "status": 503}' ADDRESS switches one on, curl -X DELETE ADDRESS all
+off."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="0: any free port, which is printed")
+    parser.add_argument(
+        "--port", type=int, default=0, help="default: any free one, which is printed"
+    )
     parser.add_argument("--name", default="sim", help="its name, which its answers tell")
     parser.add_argument(
         "--model", action="append", metavar="NAME", help="a model it serves (default: sim)"
@@ -33,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--websocket", action="store_true", help="take websockets, as providers do"
     )
-    parser.add_argument("--max-model-len", type=_count, default=8192, metavar="N")
+    parser.add_argument(
+        "--max-model-len", type=_count, default=8192, metavar="N", help="as it lists it (8192)"
+    )
     parser.add_argument(
         "--fault",
         action="append",

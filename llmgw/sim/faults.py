@@ -85,10 +85,10 @@ def build_fault(members: Mapping[str, object]) -> Fault:
     if short := _SHORTHANDS.get(name):
         given, name = {**short, **given}, str(short["fault"])
         given.pop("fault")
+    if not name:
+        raise InvalidFault(f'a "fault" must be named; known: {_known()}')
     if name not in set(FaultKind):
-        raise InvalidFault(
-            f"unknown fault {name!r}; known: {', '.join((*FaultKind, *_SHORTHANDS))}"
-        )
+        raise InvalidFault(f"unknown fault {name!r}; known: {_known()}")
     model = given.pop("model", None)
     if not (model is None or isinstance(model, str)):
         raise InvalidFault("model must be a string")
@@ -100,6 +100,10 @@ def build_fault(members: Mapping[str, object]) -> Fault:
         model=model,
         times=numbers.get("times"),
     )
+
+
+def _known() -> str:
+    return ", ".join((*FaultKind, *_SHORTHANDS))
 
 
 class Faults:

@@ -34,7 +34,7 @@ def test_a_fault_is_read_from_one_word_of_a_command_line(text, fault):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("", "unknown fault", id="nothing"),
+        pytest.param("", 'a "fault" must be named; known: refuse', id="nothing"),
         pytest.param("explode", "unknown fault 'explode'; known: refuse", id="unknown kind"),
         pytest.param("hang,often", "'often' is not name=value", id="no value"),
         pytest.param("hang,color=1", "unknown setting 'color'; known: status", id="setting"),
