@@ -46,7 +46,7 @@ class Tracing:
         try:
             from llmgw.observe.traces import open_tracer
         except ImportError as error:
-            hint = "pip install 'llmgw[otel]'"
+            hint = "pip install '.[otel]' in a clone"
             log.error("traces are not sent", extra={"missing": error.name, "hint": hint})
             return None
         return open_tracer(config, instance=self._instance)

@@ -99,4 +99,4 @@ async def test_without_the_packages_the_gateway_serves_and_says_what_is_missing(
     assert tracing.tracer is None
     [record] = caplog.records
     assert (record.message, record.levelname) == ("traces are not sent", "ERROR")
-    assert record.hint == "pip install 'llmgw[otel]'"
+    assert record.hint == "pip install '.[otel]' in a clone"
