@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import NoReturn
 
 from llmgw.cli.table import table
@@ -96,13 +97,16 @@ def _lines(found: dict[str, object]) -> list[str]:
 def _row(detail: dict[str, object]) -> tuple[str, ...]:
     models = detail.get("models")
     listing = models if isinstance(models, dict) else {}
-    names = listing.get("names") or []
-    shown = (
-        f"{listing.get('state', '')}: {', '.join(map(str, names))}"
-        if names
-        else listing.get("state", "")
-    )
     standing = str(detail.get("status"))
     if detail.get("draining"):
         standing += ", draining"
-    return (str(detail.get("name")), str(detail.get("url")), standing, str(shown))
+    return (str(detail.get("name")), str(detail.get("url")), standing, _listing(listing))
+
+
+def _listing(listing: Mapping[str, object]) -> str:
+    """As `degraded: llama (timed out)`."""
+    text, names = str(listing.get("state", "")), listing.get("names")
+    if isinstance(names, list) and names:
+        text += f": {', '.join(map(str, names))}"
+    error = listing.get("last_error")
+    return f"{text} ({error})" if error else text

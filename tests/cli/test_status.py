@@ -56,6 +56,14 @@ def test_a_drained_node_stands_out(says, capsys):
     assert "healthy, draining" in capsys.readouterr().out.splitlines()[2]
 
 
+def test_a_listing_that_fails_says_why(says, capsys):
+    listing = {"state": "degraded", "names": ["m"], "last_error": "timed out"}
+    says({**HEALTHY, "details": [{**HEALTHY["details"][0], "models": listing}]})
+
+    assert main(["status"]) == 0
+    assert "degraded: m (timed out)" in capsys.readouterr().out.splitlines()[2]
+
+
 def test_scripts_see_the_document(says, capsys):
     says(HEALTHY)
 
