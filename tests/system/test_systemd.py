@@ -117,12 +117,11 @@ def machine():
     install()
     assert CONFIG.read_text() == (ROOT / "etc/llmgw.toml").read_text()
     CONFIG.write_text(GOOD)
-    node = subprocess.Popen(
-        [PROGRAM, "sim", "--port", str(NODE_PORT), "--tps", "20"], stdout=subprocess.DEVNULL
-    )
-    yield
-    node.terminate()
-    node.wait()
+    command = [PROGRAM, "sim", "--port", str(NODE_PORT), "--tps", "20"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout.readline(), "it prints its URL once it serves"
+        yield
+        node.terminate()
 
 
 @pytest.fixture
