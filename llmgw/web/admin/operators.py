@@ -128,12 +128,14 @@ class Operators:
         return is_form_token(self._secret, purpose, nonce, token)
 
     def _of_token(self, incoming: Incoming, token: str) -> AdminUser | None:
-        address = address_of(incoming)
-        if (wait := self._attempts.begin(address, "bearer token")) is not None:
-            raise TooManyAttempts(wait)
+        """Only wrong ones count as attempts: a token is random, so that it can't be guessed, and
+        whoever shares an address with a guesser must not be locked out.
+        """
         found = operator_of_token(self._gateway.config.admin.users, token)
-        if found is not None:
-            self._attempts.succeeded(address, "bearer token")
+        if found is None:
+            wait = self._attempts.begin(address_of(incoming), "bearer token")
+            if wait is not None:
+                raise TooManyAttempts(wait)
         return found
 
 

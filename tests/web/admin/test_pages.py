@@ -75,6 +75,15 @@ async def test_guessing_tokens_has_to_wait(door):
     assert int(reply.headers["retry-after"]) > 0
 
 
+async def test_a_right_token_is_taken_also_from_a_guessers_address(door):
+    door.gateway.config = with_token(door.gateway.config)
+    wrong = (("Authorization", "Bearer wrong"),)
+    for _ in range(6):
+        await door.get("/admin/api/circuits", headers=wrong)
+
+    assert (await door.get("/admin/api/circuits", headers=BEARER)).status == 200
+
+
 async def test_a_bearer_token_opens_the_api_and_no_page(door):
     door.gateway.config = with_token(door.gateway.config)
 
