@@ -238,8 +238,9 @@ class Exchange:
     def _end(self, fault: UpstreamError | None) -> None:
         self._ended = True
         self._fault = fault
-        if self._sink is not None:
-            self._sink.end(fault)
+        sink, self._sink = self._sink, None  # it holds this exchange: no circle may be left
+        if sink is not None:
+            sink.end(fault)
         else:
             self._wake()
 

@@ -1,7 +1,9 @@
 """One call on one connection, against a server that sends exactly what the test says."""
 
 import asyncio
+import gc
 import time
+import weakref
 
 import pytest
 
@@ -462,3 +464,27 @@ async def test_an_answer_before_the_request_is_sent_is_read_and_the_connection_c
         stats = pools.stats()[node(server.port).url]
         assert (stats.open, stats.idle) == (0, 0)
         gone.set()
+
+
+@pytest.mark.parametrize("then", ["wait", "reset"], ids=["whole", "cut"])
+async def test_an_ended_stream_leaves_no_circle_of_references_behind(pools, then):
+    """A sink holds its exchange and all that was retained of the stream. Garbage of thousands of
+    streams would lie about until the collector comes by.
+    """
+    pieces = (CHUNKED, chunk(b"data"), *((LAST_CHUNK,) if then == "wait" else ()))
+    async with RawServer(sends(*pieces, then=then)) as server:
+        sink = Collected()
+        sink.exchange = await call(pools, node(server.port))
+        sink.exchange.splice_to(sink)
+        over = sink.over
+        await over.wait()
+        await asyncio.sleep(0)
+
+        seen = weakref.ref(sink)
+        gc.disable()
+        try:
+            del sink
+
+            assert seen() is None
+        finally:
+            gc.enable()
