@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from llmgw.store.errors import StoreError, StoreFault, store_error
 from llmgw.store.schema import META
 
 BUSY_TIMEOUT = 5.0
+WAL_PAUSE = 0.02  # seconds
 ANSWER_TIMEOUT = 5.0  # of PostgreSQL: to connect, and for one statement
 POOL_SIZE = 5
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
@@ -119,7 +121,26 @@ def _sqlite(url: URL) -> Database:
 def _open_and_close(engine: AsyncEngine) -> None:
     arguments, options = engine.dialect.create_connect_args(engine.url)
     opener: Callable[..., sqlite3.Connection] = sqlite3.connect
-    opener(*arguments, **options).close()
+    connection = opener(*arguments, **options)
+    try:
+        _switch_to_wal(connection)
+    finally:
+        connection.close()
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Once for a file, which keeps it. SQLite's own busy timeout does not cover the switch
+    (https://www.sqlite.org/wal.html), and two gateways that start together would meet at it.
+    """
+    give_up = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(WAL_PAUSE)
 
 
 def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
