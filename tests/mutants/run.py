@@ -31,7 +31,10 @@ COPIED = ("llmgw", "tests", "etc", "pyproject.toml")
 WORKERS = 2
 WITHIN = 90.0  # seconds for one mistake; a test that hangs has noticed nothing
 CAUGHT_BY = "# caught by:"
-PLUGINS = ("-p", "pytest_asyncio.plugin", "-p", "pytest_aiohttp.plugin", "-p", "no:cacheprovider")
+PLUGINS = (
+    *("-p", "pytest_asyncio.plugin", "-p", "pytest_aiohttp.plugin"),
+    *("-p", "pytest_timeout", "-p", "no:cacheprovider"),
+)
 
 _FAILED = re.compile(r"^FAILED (.+?)(?: - (.*))?$", re.MULTILINE)
 _BROKEN = re.compile(r"(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|IndentationError)")
