@@ -80,7 +80,7 @@ class Gateway:
         self.wheel = Wheel(period_for(config.streams), clock)
         self.tracer: Tracer | None = None
         self._watch = watch
-        self.observed = Observed(wall=wall)
+        self.observed = Observed(wanted=bool(config.admin.users), wall=wall)
         self.settler = Settler(
             self.shared, self.router, stores.requests, wall=wall, observe=self.observed.settled
         )
@@ -100,6 +100,7 @@ class Gateway:
         self.board.retain(id for members in self.snapshot.members.values() for id, _ in members)
         self.shared.forget()
         self.observed.retain(seats_of(self.snapshot))
+        self.observed.wanted = bool(config.admin.users)
         self.wheel.period = period_for(config.streams)
 
     def new_request_id(self) -> str:

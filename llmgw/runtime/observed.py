@@ -34,12 +34,16 @@ Past = tuple[RequestRow, tuple[AttemptRow, ...]]
 class Observed:
     """Told of every settled request; answers for some pools, never for all at once."""
 
-    def __init__(self, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, wanted: bool = True, wall: Callable[[], float] = time.time) -> None:
+        """`wanted`: somebody may look; else nothing is kept."""
+        self.wanted = wanted
         self._wall = wall
         self._seats: dict[Seat, _Seat] = {}
         self._pools: dict[PoolName, _Lately] = {}
 
     def settled(self, done: Settlement) -> None:
+        if not self.wanted:
+            return
         request = done.request
         for attempt in done.attempts:
             self._seat(request.pool, attempt.assignment).attempted(request, attempt)

@@ -38,8 +38,11 @@ async def pair(tmp_path_factory, nodes):
     await pair.stop()
 
 
-@pytest.fixture
-def node(nodes):
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def node(nodes):
+    """What an earlier test left to fail is forgotten."""
+    for one in nodes:
+        await one.clear()
     return nodes[0]
 
 

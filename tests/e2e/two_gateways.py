@@ -12,6 +12,7 @@ import aiohttp
 
 from tests.fakes.process import GatewayProcess, chat
 
+PATIENCE = 30.0  # seconds: no answer of a test takes longer
 STEP = 0.02
 SETTINGS = """
 [database]
@@ -36,7 +37,9 @@ class Pair:
 
     async def start(self) -> None:
         await asyncio.gather(self.one.start(), self.two.start())
-        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(PATIENCE)
+        )
 
     async def stop(self) -> None:
         await self.session.close()

@@ -30,6 +30,7 @@ from tests.builders import account, config
 from tests.fakes.stores import FakeDatabase
 
 WITHIN = 5.0
+PATIENCE = 30.0  # seconds: no answer of a test takes longer
 TOKEN = "gw-CANARY-token"
 
 Json = dict[str, Any]
@@ -228,7 +229,7 @@ class Whole:
         sock.setblocking(False)
         self.port = sock.getsockname()[1]
         await self.server.start([sock])
-        self.session = aiohttp.ClientSession()
+        self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -39,6 +39,15 @@ def test_each_attempt_counts_for_its_own_assignment(observed):
     assert seen[B].total == Sample(attempts=1)
 
 
+def test_nothing_is_kept_where_nobody_may_look(clock):
+    unwanted = Observed(wanted=False, wall=clock)
+
+    unwanted.settled(settled(started=990.0))
+
+    assert unwanted.sightings([POOL]) == {}
+    assert unwanted.requests([POOL], 10) == []
+
+
 def test_an_error_is_kept_as_a_code(observed):
     observed.settled(settled(started=990.0, outcomes=LOST_AND_FOUND))
 
