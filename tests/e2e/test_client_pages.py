@@ -72,3 +72,11 @@ def test_a_page_says_whether_it_is_run(page):
         page in SAYS
     )
     assert ("This page was not run by the tests" in text) == (page not in SAYS)
+
+
+@pytest.mark.parametrize("page", ["claude-code", "codex", "opencode"])
+def test_a_page_that_was_run_by_hand_names_the_version_and_the_command(page):
+    text = (PAGES / f"{page}.md").read_text()
+
+    assert re.search(r"but by hand with `[\w@/-]+` \d+\.\d+\.\d+, against", text)
+    assert "\n## What was run\n\n    llmgw sim --port" in text
