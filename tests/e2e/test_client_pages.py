@@ -74,7 +74,7 @@ def test_a_page_says_whether_it_is_run(page):
     assert ("This page was not run by the tests" in text) == (page not in SAYS)
 
 
-@pytest.mark.parametrize("page", ["claude-code", "codex", "opencode"])
+@pytest.mark.parametrize("page", ["claude-code", "codex", "open-webui", "opencode"])
 def test_a_page_that_was_run_by_hand_names_the_version_and_the_command(page):
     text = (PAGES / f"{page}.md").read_text()
 
