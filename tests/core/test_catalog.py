@@ -1,15 +1,14 @@
 """What a pool offers, and that serving health has no say in it."""
 
-import time
-
 import pytest
 
-from llmgw.core.catalog import build_catalog
+from llmgw.core.catalog import Entry, build_catalog
 from llmgw.core.discovery import Listed, ListingFailed, ModelDiscovery, advance
 from llmgw.core.fleet import UpstreamState
 from llmgw.core.health import NodeHealth, Status
 from llmgw.core.types import Provenance
 from tests import builders
+from tests.counting import calls, grows_evenly
 
 
 def listed(*names, fails=0, is_account=False, **fields):
@@ -110,12 +109,24 @@ def test_health_never_changes_it():
     )
 
 
-def test_a_thousand_nodes_with_three_hundred_models_are_a_moment():
-    names = tuple(f"model-{number}" for number in range(300))
-    nodes = [node(f"n{number}", *names) for number in range(1000)]
+MODELS = tuple(f"model-{number}" for number in range(30))
 
-    began = time.process_time()
-    catalog = build_catalog(nodes, configured=())
 
-    assert time.process_time() - began < 1.0  # with a copy of the entry for each node: ten
-    assert len(catalog.entries["model-299"].assignments) == 1000
+def nodes(count):
+    return [node(f"n{number}", *MODELS) for number in range(count)]
+
+
+def test_each_further_node_costs_as_much_as_the_one_before():
+    pools = [nodes(count) for count in (10, 20, 30, 40)]
+
+    assert grows_evenly([calls(build_catalog, pool, configured=()) for pool in pools])
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_an_entry_is_made_once_and_not_for_each_node(count):
+    pool = nodes(count)
+
+    made = calls(build_catalog, pool, configured=(), of=Entry.__init__)
+
+    assert made == len(MODELS)
+    assert len(build_catalog(pool, configured=()).entries["model-29"].assignments) == count

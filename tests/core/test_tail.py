@@ -1,14 +1,13 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmgw.core.conclusion import Outcome
 from llmgw.core.sse import BOM
-from llmgw.core.tail import Ending, EndingKind, Tail
+from llmgw.core.tail import SLACK_BYTES, Ending, EndingKind, Tail
 from llmgw.core.types import Dialect
 from llmgw.core.usage import UNKNOWN, Usage
+from tests.counting import calls
 from tests.fakes.events import (
     COMPLETED,
     CREATED,
@@ -281,14 +280,18 @@ def test_an_error_event_continues_the_numbers_of_a_responses_stream(stream, numb
 
 
 def test_a_push_costs_no_more_as_the_stream_grows():
-    def seconds(pushes):
-        one, started = Tail(Dialect.CHAT), time.process_time()
-        for _ in range(pushes):
+    one = Tail(Dialect.CHAT)
+
+    def push():
+        for _ in range(10 * SLACK_BYTES // len(HELLO)):
             one.push(HELLO)
             one.is_done()
-        return time.process_time() - started
 
-    assert seconds(50_000) < 30 * (seconds(5_000) + 0.005)
+    calls(push)  # until it is full
+    costs, trims = zip(*((calls(push), calls(push, of=Tail._trim)) for _ in range(3)), strict=True)
+
+    assert max(costs) <= 1.01 * min(costs)
+    assert max(trims) <= 11  # it is moved as a whole, so not for every push
 
 
 @pytest.mark.parametrize(
