@@ -1,8 +1,10 @@
 """Which model a client may have meant, and that asking for it costs little."""
 
+from difflib import SequenceMatcher
+
 import pytest
 
-from llmgw.core.nearest import LONGEST, LOOK_AT, nearest_model
+from llmgw.core.nearest import COMPARE, LONGEST, LOOK_AT, nearest_model
 from tests.counting import calls
 
 
@@ -25,14 +27,15 @@ def test_where_nothing_is_known_nothing_is_near():
     assert nearest_model("llama", ()) is None
 
 
-def cost(known):
-    return calls(nearest_model, "org/model-77-instruc", known)
+def cost(known, **options):
+    return calls(nearest_model, "org/model-77-instruc", known, **options)
 
 
 def test_of_very_many_models_only_the_first_are_looked_at():
     names = [f"org/model-{at}-instruct" for at in range(40 * LOOK_AT)]
 
     assert cost(dict.fromkeys(names)) == cost(dict.fromkeys(names[:LOOK_AT]))
+    assert cost(dict.fromkeys(names), of=SequenceMatcher.real_quick_ratio) == COMPARE
 
 
 def test_of_a_long_name_only_the_beginning_is_looked_at():
