@@ -118,20 +118,23 @@ def upstream_headers(
 def downstream_headers(
     answer: Headers, *, upstream: Upstream, request_id: str, dialect: Dialect, stream: bool
 ) -> Headers:
+    """What the upstream says and what we do."""
+    kept = passed_on(answer, from_account=isinstance(upstream, Account), stream=stream)
+    return (*kept, *own_headers(request_id=request_id, dialect=dialect, stream=stream))
+
+
+def passed_on(answer: Headers, *, from_account: bool, stream: bool) -> list[tuple[str, str]]:
     """Without framing (`content-length`, `transfer-encoding`): that is the connection's."""
     dropped = NOT_ON_STREAMS if stream else NOT_DOWNSTREAM
-    only_known = isinstance(upstream, Account)
     named: frozenset[str] = frozenset()
     kept: list[tuple[str, str]] = []
     for line in answer:
         name = line[0]
         if name == "connection":
             named |= _tokens(line[1])
-        elif name not in dropped and (_is_known(name) if only_known else _is_nodes_own(name)):
+        elif name not in dropped and (_is_known(name) if from_account else _is_nodes_own(name)):
             kept.append(line)
-    if named:
-        kept = _without(kept, named)
-    return (*kept, *own_headers(request_id=request_id, dialect=dialect, stream=stream))
+    return _without(kept, named) if named else kept
 
 
 def own_headers(*, request_id: str, dialect: Dialect, stream: bool = False) -> Headers:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from hashlib import sha256
+from typing import NamedTuple
 
 from llmgw.core.config import KeyConfig
 from llmgw.core.errors import AuthenticationFailed, PermissionDenied
@@ -47,6 +48,14 @@ class Principal:
 
 
 OPEN = Principal(None, "open", CLUSTER, ModelPolicy(everything=True))
+
+
+class Admission(NamedTuple):
+    principal: Principal
+    expires_at: float | None  # unix time
+
+
+_FREE = Admission(OPEN, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +99,12 @@ class KeyRing:
         What is looked up is a digest, so neither the look-up's time nor the comparison's tells
         anything of a key.
         """
+        return self.admission(token, now=now).principal
+
+    def admission(self, token: str | None, *, now: float) -> Admission:
+        """The same, for whoever remembers it: it holds for this ring and up to its end."""
         if self.is_open:
-            return OPEN
+            return _FREE
         if token is None:
             raise AuthenticationFailed("no API key given")
         digest = sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
@@ -100,7 +113,7 @@ class KeyRing:
             raise AuthenticationFailed("unknown API key")
         if key.expires_at is not None and now >= key.expires_at:
             raise AuthenticationFailed("the API key has expired")
-        return key.principal
+        return Admission(key.principal, key.expires_at)
 
 
 def build_policy(patterns: Iterable[str]) -> ModelPolicy:

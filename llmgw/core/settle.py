@@ -140,6 +140,13 @@ def settlement(
     )
 
 
+def success_changes(request: RequestRow, assignment: AssignmentId) -> Changes:
+    """Of an assignment that served and held no probe slot."""
+    circuit = CircuitKey(request.pool, assignment, request.model, request.lane)
+    demotion = DemotionKey(request.pool, request.key, request.model, assignment)
+    return Changes(((circuit, ADMITTED_FREELY),), (Demote(demotion, None),))
+
+
 def _changes_at_end(scope: Scope, attempt: Attempt, *, served: bool) -> Changes:
     verdict = attempt.verdict
     if attempt.outcome is Outcome.SUCCEEDED:

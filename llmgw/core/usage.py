@@ -44,6 +44,13 @@ def usage_of_body(body: bytes, dialect: Dialect) -> Usage:
     return UNKNOWN
 
 
+def usage_of_answer(answer: object, body: bytes, dialect: Dialect) -> Usage:
+    """The same of a whole answer that was parsed already: most tell it beside their output."""
+    told = answer.get("usage") if isinstance(answer, dict) else None
+    usage = UNKNOWN if told is None else _usage_of(told, dialect)
+    return usage_of_body(body, dialect) if usage == UNKNOWN else usage
+
+
 def first_usage(body: bytes, dialect: Dialect) -> Usage:
     """The same from the other end: a messages stream tells its input when it starts."""
     at = body.find(_KEY)
@@ -71,21 +78,30 @@ def _usage_at(body: bytes, at: int, dialect: Dialect) -> Usage:
         )
     except (ValueError, RecursionError):
         return UNKNOWN
+    return _usage_of(value, dialect)
+
+
+def _usage_of(value: object, dialect: Dialect) -> Usage:
+    if not isinstance(value, dict):
+        return UNKNOWN
     return _anthropic(value) if dialect is Dialect.MESSAGES else _openai(value)
 
 
-def _openai(value: object) -> Usage:
+def _openai(value: dict[str, object]) -> Usage:
     """chat and completions say prompt and completion, responses say input and output."""
-    tokens_in = document.count(value, "prompt_tokens")
+    tokens_in = _count(value.get("prompt_tokens"))
     if tokens_in is None:
-        tokens_in = document.count(value, "input_tokens")
-    tokens_out = document.count(value, "completion_tokens")
+        tokens_in = _count(value.get("input_tokens"))
+    tokens_out = _count(value.get("completion_tokens"))
     if tokens_out is None:
-        tokens_out = document.count(value, "output_tokens")
-    cached = document.count(value, "prompt_tokens_details", "cached_tokens")
-    if cached is None:
-        cached = document.count(value, "input_tokens_details", "cached_tokens")
+        tokens_out = _count(value.get("output_tokens"))
+    details = value.get("prompt_tokens_details") or value.get("input_tokens_details")
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
     return Usage(tokens_in, tokens_out, cached)
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _anthropic(value: object) -> Usage:

@@ -12,6 +12,7 @@ import orjson
 from llmgw.core import forms
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
+from llmgw.core.members import is_model_spelled_once, with_model
 from llmgw.core.routes import ModelIn, Route
 from llmgw.core.types import Dialect, Headers, RouteClass
 
@@ -26,14 +27,14 @@ SESSION_HEADERS = (
     "x-codex-conversation-id",
 )
 
-ESCAPED_MODEL = re.compile(
-    rb'"(?:m|\\u00[46]d)(?:o|\\u00[46]f)(?:d|\\u00[46]4)(?:e|\\u00[46]5)(?:l|\\u00[46]c)"',
-    re.IGNORECASE,
-)
-TOKEN = re.compile(rb'("(?:[^"\\]++|\\.)*+")(\s*:\s*)?|[\[\]{}]', re.DOTALL)
-OPENING = b"{["
-CLOSING = b"}]"
 SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Asker(NamedTuple):
+    """What the header lines say of a request, whatever its body is."""
+
+    session: str | None = None
+    stainless_retries: int = 0
 
 
 class Call(NamedTuple):
@@ -96,41 +97,30 @@ def build_call(
     body: bytes,
     models: ModelsConfig,
     request_id: str,
+    asker: Asker | None = None,
 ) -> Call:
-    """The same for a body that was parsed already."""
+    """The same for a body that was parsed already; `asker` where it is known."""
     model = _model_of(document, body)
     if not model:
         model = default_model(models)
         body = with_model(body, model, present="model" in document)
-    named = _first_lines(headers)
+    session, stainless_retries = asker or asker_of(headers)
     responses = route.dialect is Dialect.RESPONSES
     return Call(
-        route=route,
-        model=model,
-        stream=route.streams and document.get("stream") is True,
-        body=body,
-        target=route.path + _query(target),
-        headers=headers,
-        request_id=request_id,
-        previous_response_id=_text(document, "previous_response_id") if responses else None,
-        file_ids=_file_ids(document) if responses and b"file_id" in body else (),
-        cache_key=_text(document, "prompt_cache_key"),
-        session=_session_of(named),
-        store=document.get("store") is not False,
-        stainless_retries=_count(named.get("x-stainless-retry-count", "")),
+        route,
+        model,
+        route.streams and document.get("stream") is True,
+        body,
+        route.path + _query(target),
+        headers,
+        request_id,
+        _text(document, "previous_response_id") if responses else None,
+        _file_ids(document) if responses and b"file_id" in body else (),
+        _text(document, "prompt_cache_key"),
+        session,
+        document.get("store") is not False,
+        stainless_retries,
     )
-
-
-def with_model(body: bytes, model: str, *, present: bool) -> bytes:
-    """Put the model into a JSON object that has none, or null, or "": no other byte changes."""
-    value = orjson.dumps(model)
-    if not present:
-        start = body.index(b"{") + 1
-        comma = b"" if body[start:].lstrip().startswith(b"}") else b","
-        return body[:start] + b'"model":' + value + comma + body[start:]
-    start = next(at for key, at in _members(body) if key == "model")
-    end = start + (2 if body[start : start + 1] == b'"' else len("null"))
-    return body[:start] + value + body[end:]
 
 
 def _call_of_form(
@@ -138,7 +128,7 @@ def _call_of_form(
 ) -> Call:
     form = forms.parse_form(headers, body)
     model = form.model or default_model(models)
-    named = _first_lines(headers)
+    session, stainless_retries = asker_of(headers)
     return Call(
         route=route,
         model=model,
@@ -147,13 +137,14 @@ def _call_of_form(
         target=route.path + _query(target),
         headers=headers,
         request_id=request_id,
-        session=_session_of(named),
-        stainless_retries=_count(named.get("x-stainless-retry-count", "")),
+        session=session,
+        stainless_retries=stainless_retries,
     )
 
 
-def _first_lines(headers: Headers) -> dict[str, str]:
-    return dict(reversed(headers))  # of several lines of a name the first counts
+def asker_of(headers: Headers) -> Asker:
+    named = dict(reversed(headers))  # of several lines of a name the first counts
+    return Asker(_session_of(named), _count(named.get("x-stainless-retry-count", "")))
 
 
 def _session_of(named: dict[str, str]) -> str | None:
@@ -169,7 +160,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
         document = _second_opinion(body)
     if not isinstance(document, dict):
         raise InvalidRequest("the request body must be a JSON object")
-    if _has_more(body, b"{", MAX_DEPTH // 2) or _has_more(body, b"[", MAX_DEPTH // 2):
+    if len(body) > MAX_DEPTH and (
+        _has_more(body, b"{", MAX_DEPTH // 2) or _has_more(body, b"[", MAX_DEPTH // 2)
+    ):
         _refuse_depth(document)
     return document
 
@@ -214,39 +207,14 @@ def _refuse_depth(document: dict[str, Any]) -> None:
 
 def _model_of(document: dict[str, Any], body: bytes) -> str:
     """The model that was asked for; "" where the default is to take its place."""
-    if _is_suspicious(document, body):
-        spellings = [key for key, _ in _members(body) if key.lower() == "model"]
-        if spellings not in ([], ["model"]):
-            raise InvalidRequest("`model` must be given once, in lower case", param="model")
+    if not is_model_spelled_once(document, body):
+        raise InvalidRequest("`model` must be given once, in lower case", param="model")
     model = document.get("model")
     if model is None:
         return ""
     if not isinstance(model, str) or not _is_text(model):
         raise InvalidRequest("`model` must be a string", param="model")
     return model
-
-
-def _is_suspicious(document: dict[str, Any], body: bytes) -> bool:
-    """Whether the key may stand there twice, in other case, or behind escapes: parsed, a key that
-    is repeated is one. Nothing here copies a large body."""
-    if body.count(b'"model"') > 1:
-        return True
-    if b"\\" in body and b"\\u00" in body and ESCAPED_MODEL.search(body):
-        return True
-    return any(len(key) == len("model") and key.lower() == "model" != key for key in document)
-
-
-def _members(body: bytes) -> Iterator[tuple[str, int]]:
-    """The keys of a valid JSON object's own members, and where each value begins."""
-    depth = 0
-    for token in TOKEN.finditer(body):
-        first = body[token.start()]
-        if first in OPENING:
-            depth += 1
-        elif first in CLOSING:
-            depth -= 1
-        elif depth == 1 and token[2] is not None:
-            yield json.loads(token[1]), token.end()
 
 
 def default_model(models: ModelsConfig) -> str:

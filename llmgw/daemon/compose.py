@@ -28,11 +28,13 @@ from llmgw.daemon.start import Launch, StartRefused
 from llmgw.daemon.successor import own_command
 from llmgw.daemon.tally import Tally
 from llmgw.observe.metrics import EVENT_LOOP_LAG
+from llmgw.runtime.express import Express
 from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
 from llmgw.store.errors import StoreError
 from llmgw.store.store import open_store
 from llmgw.web.admin.pages import admin_pages
+from llmgw.web.express import ExpressDoor
 from llmgw.web.live import LiveDoor
 from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
@@ -110,6 +112,7 @@ def _front(house: House, supervisor: Supervisor, secret: bytes) -> Front:
     admin = admin_pages(gateway, house.records.store.usage, supervisor.spawn, secret=secret)
     pages = public_pages(gateway, (*live.pages, *admin), upgrades=live.upgrades)
     public = Site(gateway, pages, on_complete=Tally(gateway))
+    public.take = ExpressDoor(gateway, Express(gateway), tell=public.tell).take
     return Front(WebServer(public), WebServer(Site(gateway, metrics_pages(gateway))))
 
 

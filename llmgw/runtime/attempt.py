@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.lines import EVENT_STREAM
 from llmgw.observe.metrics import TIME_TO_HEADERS
 from llmgw.runtime.answer import Errand, Refused, Result, Tools, refused_by_status, request_for
 from llmgw.runtime.buffered import PassThrough, relay_buffered
 from llmgw.runtime.decoded import decoded
-from llmgw.runtime.ports import Exchange
+from llmgw.runtime.ports import Exchange, OpenExchange
 from llmgw.runtime.streaming import StreamRelay
 
-EVENT_STREAM = "text/event-stream"
 RUNS_ON = (StreamRelay, PassThrough)  # beyond the moment at which the attempt is decided
+
+
+class Begun(NamedTuple):
+    """An attempt that was begun from callbacks (`runtime/express.py`), as far as it came."""
+
+    exchange: OpenExchange
+    relay: StreamRelay | None  # once its answer is known to be an event stream
 
 
 class Attempt:
     """Runs one candidate to its `Result`: what the upstream does wrong is a value."""
 
-    def __init__(self, tools: Tools, errand: Errand, candidate: Candidate, *, last: bool) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        errand: Errand,
+        candidate: Candidate,
+        *,
+        last: bool,
+        begun: Begun | None = None,
+    ) -> None:
         self._tools = tools
         self._errand = errand
         self._candidate = candidate
         self._last = last
+        self._begun = begun
         self._fail: Callable[[UpstreamError], None] | None = None
 
     async def run(self) -> Result:
@@ -55,7 +72,11 @@ class Attempt:
         exchange = await self._open()
         decided: Result | StreamRelay | PassThrough | None = None
         try:
-            decided = await self._take(decoded(exchange))
+            relay = None if self._begun is None else self._begun.relay
+            if relay is None:
+                decided = await self._take(decoded(exchange))
+            else:
+                decided = await relay.until_visible() or relay
         finally:
             if not isinstance(decided, RUNS_ON):
                 exchange.abort()
@@ -68,21 +89,34 @@ class Attempt:
 
     async def _open(self) -> Exchange:
         """Wait for the response head; an attempt without a byte fails when its node is lost."""
-        routing = self._errand.config.routing
+        begun = None if self._begun is None else self._begun.exchange
+        if begun is not None and begun.has_head:
+            return begun
         sent_at = self._tools.clock()
         remove = self._tools.registry.on_unreachable(self._candidate.upstream, self._lost)
         try:
-            exchange = await self._tools.upstreams.open(
-                self._candidate.upstream,
-                request_for(self._candidate, self._errand.call, instance=self._tools.instance),
-                connect_timeout=routing.connect_timeout,
-                header_timeout=routing.header_timeout,
-                on_sent=self._on_sent,
-            )
+            if begun is None or begun.stale:
+                exchange = await self._ask(fresh=begun is not None)
+            else:
+                exchange = await begun.answered(
+                    header_timeout=self._errand.config.routing.header_timeout,
+                    on_sent=self._on_sent,
+                )
         finally:
             remove()
         TIME_TO_HEADERS.observe(self._tools.clock() - sent_at)
         return exchange
+
+    async def _ask(self, *, fresh: bool) -> Exchange:
+        routing = self._errand.config.routing
+        return await self._tools.upstreams.open(
+            self._candidate.upstream,
+            request_for(self._candidate, self._errand.call, instance=self._tools.instance),
+            connect_timeout=routing.connect_timeout,
+            header_timeout=routing.header_timeout,
+            on_sent=self._on_sent,
+            fresh=fresh,
+        )
 
     def _on_sent(self, fail: Callable[[UpstreamError], None]) -> None:
         self._fail = fail
@@ -104,6 +138,19 @@ class Attempt:
             return await relay.until_visible() or relay
         wall = self._tools.wall()
         return await relay_buffered(self._errand, self._candidate, exchange, wall=wall)
+
+
+class GoOn:
+    """How attempts are made where the first was begun already."""
+
+    def __init__(self, begun: Begun) -> None:
+        self._begun: Begun | None = begun
+
+    async def __call__(
+        self, tools: Tools, errand: Errand, candidate: Candidate, *, last: bool
+    ) -> Result:
+        begun, self._begun = self._begun, None
+        return await Attempt(tools, errand, candidate, last=last, begun=begun).run()
 
 
 async def run_attempt(tools: Tools, errand: Errand, candidate: Candidate, *, last: bool) -> Result:

@@ -47,6 +47,10 @@ class Board:
         self._demoted: dict[Place, dict[AssignmentId, float]] = {}
         self._draining: frozenset[UpstreamName] = frozenset()
 
+    @property
+    def is_blank(self) -> bool:
+        return not self._circuits and not self._demoted
+
     def view(self) -> Mapping[CircuitKey, Circuit]:
         return MappingProxyType(self._circuits)
 

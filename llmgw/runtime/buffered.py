@@ -11,6 +11,7 @@ from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failures import MAX_CLASSIFIED_BYTES, error_answer, find_error
+from llmgw.core.lines import is_json
 from llmgw.core.routes import ModelIn, Route
 from llmgw.core.usage import usage_of_body
 from llmgw.observe.metrics import PASSTHROUGH, child
@@ -119,7 +120,7 @@ def _judge(exchange: Exchange, body: bytes, route: Route, wall: float) -> Refuse
     head = exchange.head
     if route.model_in is ModelIn.NONE or head.status == NO_CONTENT:
         return None
-    if not _is_said_to_be_json(head.header("content-type") or ""):
+    if not is_json(head.header("content-type") or ""):
         return None
     if len(body) > MAX_CLASSIFIED_BYTES:
         _expect_json_ends(body)
@@ -132,12 +133,6 @@ def _judge(exchange: Exchange, body: bytes, route: Route, wall: float) -> Refuse
         return None
     fault = fault_inside(head, FaultKind.IN_BAND, error, wall=wall)
     return Refused(fault, head.headers, error_answer(answer, route.dialect), error)
-
-
-def _is_said_to_be_json(content_type: str) -> bool:
-    """One document: a line of JSON after another (`application/x-ndjson`) is none."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    return media_type.endswith(("/json", "+json"))
 
 
 def _expect_json_ends(body: bytes) -> None:

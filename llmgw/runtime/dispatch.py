@@ -10,14 +10,13 @@ import asyncio
 import logging
 from typing import NamedTuple, Protocol
 
-from llmgw.core.answers import error_event
 from llmgw.core.budget import RetryBudget
 from llmgw.core.classify import Fault, Verdict, Whose, after_recheck, classify
 from llmgw.core.config import Upstream
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind
 from llmgw.core.failover import Ending, Failover, Handoff
-from llmgw.core.final import Failure, FinalAnswer, final_failure
+from llmgw.core.final import Failure
 from llmgw.core.settle import Scope
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.observe.metrics import (
@@ -29,6 +28,7 @@ from llmgw.observe.metrics import (
 )
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
 from llmgw.runtime.capacity import Capacity, Leave
+from llmgw.runtime.last_word import answer_failure
 from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.splice import ClientStalled
@@ -65,11 +65,22 @@ class Context(NamedTuple):
 
 
 class Dispatch:
-    """Serves one errand. `run` returns once the client has its answer."""
+    """Serves one errand. `run` returns once the client has its answer.
+
+    Where a first attempt was made from callbacks (`runtime/express.py`), `served` or `left` tells
+    how it ended instead.
+    """
 
     def __init__(
-        self, context: Context, errand: Errand, failover: Failover, way: Way = HTTP
+        self,
+        context: Context,
+        errand: Errand,
+        failover: Failover,
+        way: Way = HTTP,
+        *,
+        started: float | None = None,
     ) -> None:
+        """`started`: unix seconds, if not now."""
         self._run_attempt = way.attempt
         self._context = context
         self._errand = errand
@@ -77,7 +88,7 @@ class Dispatch:
         self._failures: list[Failure] = []
         self._status = CLIENT_LEFT
         self._usage = UNKNOWN
-        self._started = context.tools.wall()
+        self._started = context.tools.wall() if started is None else started
 
     async def run(self) -> bool:
         """False: no candidate could be dispatched, and nothing was answered."""
@@ -89,13 +100,28 @@ class Dispatch:
             self._client_left()
             raise
         except ClientStalled:
-            child(TIMEOUTS, "client").inc()
-            self._errand.downstream.cut()
-            self._client_left()
+            self._stalled()
             return True
         finally:
             self._errand.seen()
             self._settle()
+
+    def served(self, candidate: Candidate, result: Served | Broken) -> None:
+        """The first candidate has, up to the end that the client has been told of."""
+        self._failover.dispatch(now=self._started)
+        self._note(candidate, result)
+        self._served(candidate, result.status, result.usage, result.fault)
+        self._settle()
+
+    def left(self, *, stalled: bool = False) -> None:
+        """The client did while the first candidate was at it; `stalled`: it took nothing more."""
+        self._failover.dispatch(now=self._started)
+        if stalled:
+            self._stalled()
+        else:
+            self._client_left()
+        self._errand.seen()
+        self._settle()
 
     async def _walk(self) -> bool:
         while (candidate := self._failover.candidate) is not None:
@@ -110,7 +136,7 @@ class Dispatch:
                 leave()
         if not self._failures:
             return False
-        self._answer_failure()
+        self._status = answer_failure(self._failures, self._errand)
         return True
 
     def _enter(self, candidate: Candidate) -> Leave | None:
@@ -146,15 +172,18 @@ class Dispatch:
         return owner if taken else None
 
     async def _is_over(self, candidate: Candidate, result: Result) -> bool:
-        self._tell_watch(candidate, result)
-        if result.fault is not None and result.fault.kind in TIMED_OUT:
-            child(TIMEOUTS, TIMED_OUT[result.fault.kind]).inc()
+        self._note(candidate, result)
         match result:
             case Served() | Broken():
                 self._served(candidate, result.status, result.usage, result.fault)
                 return True
             case Refused():
                 return await self._refused(candidate, result)
+
+    def _note(self, candidate: Candidate, result: Result) -> None:
+        self._tell_watch(candidate, result)
+        if result.fault is not None and result.fault.kind in TIMED_OUT:
+            child(TIMEOUTS, TIMED_OUT[result.fault.kind]).inc()
 
     def _tell_watch(self, candidate: Candidate, result: Result) -> None:
         match result:
@@ -196,7 +225,7 @@ class Dispatch:
             return False
         if step.ending is Ending.OVER_BUDGET:
             child(RETRY_BUDGET_EXHAUSTED, self._context.scope.pool).inc()
-        self._answer_failure()
+        self._status = answer_failure(self._failures, self._errand)
         return True
 
     async def _judge(self, candidate: Candidate, fault: Fault) -> Verdict:
@@ -224,20 +253,10 @@ class Dispatch:
         retried = self._errand.call.stainless_retries > 0
         return self._context.budget.allows(self._context.tools.clock(), retried=retried)
 
-    def _answer_failure(self) -> None:
-        """The last failure is the client's answer, as a status or, after commit, an event."""
-        call, downstream = self._errand.call, self._errand.downstream
-        self._errand.seen()
-        answer = final_failure(
-            self._failures, dialect=call.route.dialect, request_id=call.request_id
-        )
-        self._status = answer.status
-        if not downstream.committed:
-            headers = (*answer.headers, *self._errand.explanation)
-            downstream.respond(answer.status, headers, answer.body)
-            return
-        downstream.write(_event_of(answer, self._errand))
-        downstream.finish(close=True)
+    def _stalled(self) -> None:
+        child(TIMEOUTS, "client").inc()
+        self._errand.downstream.cut()
+        self._client_left()
 
     def _client_left(self) -> None:
         self._failover.cancel(now=self._context.tools.wall())
@@ -283,14 +302,3 @@ def _handoff_text(fault: Fault, errand: Errand) -> str:
     if errand.call.stream and fault.kind is not FaultKind.STATUS:
         return "retrying after streaming failure before first chunk"
     return "retrying after refusal"
-
-
-def _event_of(answer: FinalAnswer, errand: Errand) -> bytes:
-    return error_event(
-        errand.call.route.dialect,
-        status=answer.status,
-        message=answer.message,
-        type=answer.type,
-        code=answer.code,
-        param=answer.param,
-    )

@@ -60,7 +60,8 @@ def explain(gateway: Gateway, question: Question) -> Document:
     ask = gateway.ask_of(call, principal)
     eligibility = gateway.router.eligible(gateway.snapshot, ask)
     snapshot, router = gateway.snapshot, gateway.router
-    plan = router.plan(snapshot, eligibility, call, principal, only_look=True).candidates
+    turn = router.next_turn(principal.pool, call.model)  # looked at, not taken
+    plan = router.plan(snapshot, eligibility, call, principal, turn=turn).candidates
     demoted = gateway.board.demoted(principal.pool, principal.key, question.model)
     return document | {
         "plan": [_candidate(one, is_demoted=one.assignment in demoted) for one in plan],

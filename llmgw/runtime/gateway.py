@@ -10,29 +10,26 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from llmgw.core.budget import RetryBudget
 from llmgw.core.catalog import Catalog
 from llmgw.core.config import Config
 from llmgw.core.eligibility import Ask, Eligibility, Exclusion
 from llmgw.core.failover import Failover
-from llmgw.core.headers import own_headers
 from llmgw.core.nearest import nearest_model
-from llmgw.core.pins import made_by, resources_of, unknown_resource
+from llmgw.core.pins import resources_of, unknown_resource
 from llmgw.core.policy import KeyRing, Principal
 from llmgw.core.routes import ModelIn
-from llmgw.core.settle import scope_of
 from llmgw.core.types import AssignmentId, PoolName
 from llmgw.core.wire import Call
 from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS, child, model_label
 from llmgw.runtime.answer import Errand, Tools
 from llmgw.runtime.board import Board
 from llmgw.runtime.capacity import Capacity
-from llmgw.runtime.dispatch import Context, Dispatch, Watch
-from llmgw.runtime.early import EarlyCommit
+from llmgw.runtime.dispatch import Dispatch, Watch
+from llmgw.runtime.errands import Errands
 from llmgw.runtime.journey import Journey, Stage
 from llmgw.runtime.observed import Observed
-from llmgw.runtime.pins import Keeper, Pins
-from llmgw.runtime.ports import ANYBODY, Client, Downstream, Stores, Upstreams
+from llmgw.runtime.pins import Pins
+from llmgw.runtime.ports import Downstream, Stores, Upstreams
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
@@ -45,7 +42,6 @@ from llmgw.runtime.wheel import Wheel, period_for
 log = logging.getLogger("llmgw")
 
 MODEL_EXCLUSIONS = (Exclusion.MISSING, Exclusion.EMPTY, Exclusion.EXPIRED)
-SSE_HEADERS = (("content-type", "text/event-stream; charset=utf-8"),)
 
 
 class Gateway:
@@ -79,13 +75,14 @@ class Gateway:
         self.router = Router(registry, self.board, clock=clock, wall=wall)
         self.wheel = Wheel(period_for(config.streams), clock)
         self.tracer: Tracer | None = None
-        self._watch = watch
         self.observed = Observed(wanted=bool(config.admin.users), wall=wall)
         self.settler = Settler(
             self.shared, self.router, stores.requests, wall=wall, observe=self.observed.settled
         )
         self._tools = Tools(upstreams, registry, self.wheel, self.instance, clock, wall)
-        self._budgets: dict[PoolName, RetryBudget] = {}
+        self.errands = Errands(
+            self._tools, self.settler, watch, self.capacity, self.pins, label=self.label
+        )
 
     @property
     def config(self) -> Config:
@@ -172,7 +169,14 @@ class Gateway:
                 partial(self._has_room, snapshot, ask),
             )
             try:
-                errand = self._errand(call, principal, downstream, way, journey)
+                errand = self.errands.make(
+                    call,
+                    principal,
+                    downstream,
+                    journey,
+                    config=self.config,
+                    commits_early=way.commits_early,
+                )
                 await self._dispatch(snapshot, ask, errand, principal, way)
             finally:
                 leave()
@@ -206,19 +210,8 @@ class Gateway:
         call = errand.call
         eligibility = self.router.eligible(snapshot, ask)  # anew: it may have waited in line
         plan = self.router.plan(snapshot, self._with_room(eligibility), call, principal)
-        budget = self._budgets.get(principal.pool)
-        if budget is None:
-            budget = self._budgets[principal.pool] = RetryBudget()
-        budget.request(self._tools.clock())
-        context = Context(
-            self._tools,
-            self.settler,
-            self._watch,
-            budget,
-            self.capacity,
-            scope_of(call, pool=principal.pool, key=principal.key),
-            Client(principal.name, principal.labels) if principal.key else ANYBODY,
-        )
+        context = self.errands.context(call, principal)
+        context.budget.request(self._tools.clock())
         failover = Failover(plan, may_move=ask.pin is None)
         if not await Dispatch(context, errand, failover, way).run():
             raise self.router.refusal(snapshot, eligibility)
@@ -239,40 +232,6 @@ class Gateway:
     def label(self, pool: PoolName, model: str) -> str:
         """The `model` label of metrics: clients choose names, so only known ones count."""
         return model_label(model, self.catalog(pool).knows)
-
-    def _errand(
-        self,
-        call: Call,
-        principal: Principal,
-        downstream: Downstream,
-        way: Way,
-        journey: Journey,
-    ) -> Errand:
-        config = self.config
-        started = self._tools.clock()
-        kind = made_by(call)
-        label = journey.model_label = self.label(principal.pool, call.model)
-        errand = Errand(
-            call,
-            config,
-            downstream,
-            label,
-            keeper=None if kind is None else Keeper(self.pins, principal.pool, kind),
-            started=started,
-            explain=principal.explain or config.routing.explain,
-            journey=journey,
-        )
-        if call.stream and call.route.streams and way.commits_early:
-            own = own_headers(request_id=call.request_id, dialect=call.route.dialect, stream=True)
-            errand.early = EarlyCommit(
-                downstream,
-                dialect=call.route.dialect,
-                headers=(*SSE_HEADERS, *own),
-                limits=config.streams,
-                wheel=self.wheel,
-                started=started,
-            )
-        return errand
 
     def _count_exclusions(self, eligibility: Eligibility, label: str) -> None:
         for reason in MODEL_EXCLUSIONS:

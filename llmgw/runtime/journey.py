@@ -23,6 +23,13 @@ class Stage(StrEnum):
 _SPENT = {stage: STAGE_DURATION.labels(stage) for stage in Stage}
 
 
+def observe(stage: Stage, since: float) -> float:
+    """Count the time since a reading of `time.perf_counter`; the seconds come back."""
+    seconds = time.perf_counter() - since
+    _SPENT[stage].observe(seconds)
+    return seconds
+
+
 class AttemptTrace(Protocol):
     """One try on one upstream, until its stream ends."""
 
@@ -50,9 +57,7 @@ class Journey:
 
     def spent(self, stage: Stage, since: float) -> None:
         """From `since`, a reading of `time.perf_counter`, until now."""
-        seconds = time.perf_counter() - since
-        self.overhead += seconds
-        _SPENT[stage].observe(seconds)
+        self.overhead += observe(stage, since)
 
     def attempt(self, assignment: AssignmentId, *, now: float) -> None:
         self.assignment = assignment

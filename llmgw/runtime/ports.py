@@ -55,6 +55,38 @@ class Exchange(Protocol):
         """Close the upstream connection at once, unless the body has ended. Idempotent."""
 
 
+class OpenExchange(Exchange, Protocol):
+    """One whose head may still be on its way, looked at from callbacks.
+
+    Who listens is told after each read of the socket, and looks: first at `fault`, then at
+    `has_head`, then at what there is to `peek`.
+    """
+
+    fault: UpstreamError | None
+    ended: bool
+    stale: bool
+    unread: int  # bytes
+
+    @property
+    def has_head(self) -> bool: ...
+
+    def listen(self, listener: Callable[[], None] | None) -> None: ...
+
+    def peek(self) -> bytes:
+        """What has come and was not read; it stays."""
+
+    def take(self) -> bytes:
+        """The same, and it is read."""
+
+    async def answered(
+        self,
+        *,
+        header_timeout: float | None,
+        on_sent: Callable[[Callable[[UpstreamError], None]], None] | None,
+    ) -> Exchange:
+        """Go on waiting for the head, as `Upstreams.open` does."""
+
+
 class Upstreams(Protocol):
     """The inference path out: one keep-alive pool per base URL."""
 
@@ -66,14 +98,22 @@ class Upstreams(Protocol):
         connect_timeout: float,
         header_timeout: float | None,
         on_sent: Callable[[Callable[[UpstreamError], None]], None] | None = None,
+        fresh: bool = False,
     ) -> Exchange:
-        """Send the request and wait for the response head; 1xx answers are skipped.
+        """Send the request and wait for the response head; 1xx answers are skipped. With `fresh`
+        on a new connection.
 
         A reused connection that closes before any response byte is repeated once on a new one.
         `on_sent` is handed a function that fails the pending call from outside (a node that
         health has found dead). Cancelling closes the connection.
         Raises `UpstreamError`: CONNECT, LOST, TIMEOUT, INVALID, or what it was failed with.
         """
+
+    def render(self, upstream: Upstream, request: UpstreamRequest) -> bytes:
+        """The head of the request as it is sent. Raises `ValueError` for what can't be."""
+
+    def begin(self, upstream: Upstream, head: bytes, body: bytes) -> OpenExchange | None:
+        """Send at once, where a connection is idle; None: none is."""
 
 
 class Downstream(Protocol):
@@ -115,6 +155,14 @@ class Downstream(Protocol):
 
     async def drained(self) -> None:
         """Wait until not `paused`."""
+
+
+class LineDownstream(Downstream, Protocol):
+    """One that takes ready header lines (`llmgw.core.lines`) as well."""
+
+    def respond(self, status: int, headers: Headers | bytes, body: bytes) -> None: ...
+
+    def commit(self, status: int, headers: Headers | bytes) -> None: ...
 
 
 class CircuitStore(Protocol):

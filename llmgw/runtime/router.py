@@ -79,22 +79,36 @@ class Router:
         call: Call,
         principal: Principal,
         *,
-        only_look: bool = False,
+        turn: int | None = None,
     ) -> RoutePlan:
-        """With `only_look` the next request gets the same turn."""
+        """On a turn of its own, or on one that was looked up (`next_turn`)."""
         pool = snapshot.pools[principal.pool]
         named = eligibility.ask.model is not None
+        if turn is None and named:
+            turn = self.next_turn(pool.name, call.model)
+            self.take_turn(pool.name, call.model, turn)
         return build_plan(
             eligibility,
             size=snapshot.config.routing.plan_size,
             strategy=pool.strategy if named else Strategy.ROUND_ROBIN,
             # files that a later request names together should lie at one assignment
-            turn=self._turn(pool.name, call.model, only_look=only_look) if named else 0,
+            turn=turn if named and turn is not None else 0,
             affinity=self._affinity(call, principal, cached=pool.cache_affinity),
             demoted=self._board.demoted(pool.name, principal.key, call.model),
             load=self._load,
             last_success=self._last_success,
         )
+
+    def next_turn(self, pool: PoolName, model: str) -> int:
+        """Each model takes turns of its own: with shared ones, two models that are asked for by
+        turns would stick to one node each. They begin staggered, for rare models are many.
+        """
+        return self._turns.get((pool, model), len(self._turns)) + 1
+
+    def take_turn(self, pool: PoolName, model: str, turn: int) -> None:
+        if len(self._turns) >= MOST_KEPT:
+            self._turns.clear()
+        self._turns[pool, model] = turn
 
     def catalog(self, snapshot: Snapshot, pool: PoolName) -> Catalog:
         fleet = self._registry.listings
@@ -136,18 +150,6 @@ class Router:
         members = snapshot.members.get(pool, ())
         found = ((assignment, state(upstream)) for assignment, upstream in members)
         return tuple((assignment, one) for assignment, one in found if one is not None)
-
-    def _turn(self, pool: PoolName, model: str, *, only_look: bool) -> int:
-        """Each model takes turns of its own: with shared ones, two models that are asked for by
-        turns would stick to one node each. They begin staggered, for rare models are many.
-        """
-        if len(self._turns) >= MOST_KEPT:
-            self._turns.clear()
-        turn = self._turns.get((pool, model), len(self._turns)) + 1
-        if only_look:
-            return turn
-        self._turns[pool, model] = turn
-        return turn
 
     def _affinity(self, call: Call, principal: Principal, *, cached: bool) -> Affinity:
         if call.session is None and call.cache_key is None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from llmgw.core.circuit import CircuitKey
 from llmgw.core.eligibility import Candidate
 from llmgw.core.failover import Attempt, Failover, Outcome
-from llmgw.core.settle import Scope, Settlement, handoff_changes, settlement
+from llmgw.core.settle import (
+    NOTHING,
+    AttemptRow,
+    RequestRow,
+    Scope,
+    Settlement,
+    handoff_changes,
+    settlement,
+    success_changes,
+)
 from llmgw.core.usage import Usage
 from llmgw.observe.metrics import (
     ASSIGNMENT_REQUESTS,
@@ -26,6 +35,19 @@ from llmgw.runtime.shared import SharedBoard
 HANDOFF_WITHIN = 0.05  # seconds that a client may wait for a failure to be in the database
 OPEN_AFTER = 5.0  # a request that takes longer has a row before it ends
 LOOK_EVERY = 1.0
+
+
+class Running(Protocol):
+    """A request that has begun; `started` in unix seconds."""
+
+    @property
+    def scope(self) -> Scope: ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def started(self) -> float: ...
 
 
 class _Running(NamedTuple):
@@ -55,11 +77,15 @@ class Settler:
         self._requests = requests
         self._wall = wall
         self._observe = observe
-        self._young: dict[str, _Running] = {}  # without a row, in the order in which they began
+        self._young: dict[str, Running] = {}  # without a row, in the order in which they began
 
     def begin(self, scope: Scope, *, started: float, client: Client = ANYBODY) -> None:
         """From here on the request is one that has to be accounted for."""
         self._young[scope.request_id] = _Running(scope, client, started)
+
+    def begin_running(self, request_id: str, one: Running) -> None:
+        """The same, for one whose scope is asked for only where it runs long."""
+        self._young[request_id] = one
 
     def abandon(self, scope: Scope) -> None:
         """Nobody was asked: there is nothing to account for."""
@@ -111,6 +137,27 @@ class Settler:
                 self._router.succeeded(attempt.candidate.assignment)
         _count_tokens(usage, model_label)
         return done
+
+    def succeed(
+        self,
+        request: RequestRow,
+        attempt: AttemptRow,
+        *,
+        client: Client,
+        model_label: str,
+        first_event: float | None,
+    ) -> None:
+        """What `settle` comes to for a request whose one attempt, without a probe slot, served."""
+        self._young.pop(request.request_id, None)
+        if not self._board.is_blank:
+            self._board.apply(success_changes(request, attempt.assignment))
+        done = Settlement(NOTHING, request, (attempt,), first_event)
+        self._requests.record(done, client)
+        self._observe(done)
+        child(ATTEMPTS, model_label, status_label(request.status)).inc()
+        child(ASSIGNMENT_REQUESTS, attempt.assignment, Outcome.SUCCEEDED).inc()
+        self._router.succeeded(attempt.assignment)
+        _count_tokens(request.usage, model_label)
 
     async def watch(self) -> None:
         """A loop: what runs long gets a row that tells of it should this process die."""

@@ -36,6 +36,11 @@ class SharedBoard:
         self._unsaved_demotions: set[DemotionKey] = set()
         self._look = asyncio.Event()
 
+    @property
+    def is_blank(self) -> bool:
+        """No circuit and no demotion that a success could end is known here."""
+        return self._board.is_blank
+
     def apply(self, changes: Changes) -> asyncio.Future[Written] | None:
         """In the view at once; None where there is nothing to write."""
         changes = self._board.apply(changes)

@@ -7,6 +7,7 @@ lock for an event. It ends exactly once, with what happened.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from llmgw.core.answers import keepalive
 from llmgw.core.config import StreamsConfig
@@ -23,17 +24,21 @@ class ClientStalled(Exception):
     """The client took nothing for `streams.client_stall`."""
 
 
+Ended = Callable[[UpstreamError | ClientStalled | None], None]
+"""Told what ended a stream; None: its framing, or its terminal event."""
+
+
 class Splice:
     """Moves one stream's bytes and watches its silence, its client and its end."""
 
     __slots__ = (
-        "_done",
         "_downstream",
         "_exchange",
         "_finished",
         "_keepalive",
         "_limits",
         "_moved",
+        "_on_end",
         "_paused",
         "_since",
         "_tail",
@@ -57,9 +62,7 @@ class Splice:
         self._limits = limits
         self._wheel = wheel
         self._keepalive = keepalive(dialect)
-        self._done: asyncio.Future[UpstreamError | None] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self._on_end: Ended | None = None  # None: it has ended, or not begun
         self._finished = False  # the terminal event is out
         self._paused = False
         # Silence is counted from the tick after the last move: a limit may be kept a little
@@ -67,21 +70,38 @@ class Splice:
         self._moved = True
         self._since = self._told_at = wheel.now
 
-    async def run(self, released: bytes) -> UpstreamError | None:
-        """Send what was withheld and all that follows; None when the body ended by its framing
-        or by its terminal event, else what ended it. Raises `ClientStalled`.
+    def start(self, released: bytes, on_end: Ended) -> None:
+        """Send what was withheld and all that follows; `on_end` is called once, maybe in here.
+        Whoever has started it calls `let_go`, at the latest then.
         """
+        self._on_end = on_end
         self._wheel.add(self)
         self._downstream.on_pause(self._pause, self._resume)
         self.feed(released)
         if self._downstream.paused:
             self._pause()
-        if not self._done.done():
+        if self._on_end is not None:
             self._exchange.splice_to(self)
+
+    async def run(self, released: bytes) -> UpstreamError | None:
+        """The same for whoever waits. Raises `ClientStalled`."""
+        done: asyncio.Future[UpstreamError | ClientStalled | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self.start(released, lambda what: None if done.done() else done.set_result(what))
         try:
-            return await self._done
+            what = await done
         finally:
-            self._let_go()
+            self.let_go()
+        if isinstance(what, ClientStalled):
+            raise what
+        return what
+
+    def let_go(self) -> None:
+        """Whoever waited is served or gone; only a finished stream may linger on the wheel."""
+        self._on_end = None
+        if not self._finished:
+            self._abort()
 
     # --- the sink's side
 
@@ -97,8 +117,7 @@ class Splice:
 
     def end(self, fault: UpstreamError | None) -> None:
         self._wheel.discard(self)
-        if not self._done.done():
-            self._done.set_result(fault)
+        self._tell(fault)
 
     # --- the wheel's side
 
@@ -113,7 +132,8 @@ class Splice:
                 self._abort()
         elif self._paused:
             if quiet >= self._limits.client_stall:
-                self._fail(ClientStalled())
+                self._wheel.discard(self)
+                self._tell(ClientStalled())
         elif quiet >= self._limits.idle_timeout:
             self._exchange.fail(UpstreamError(FaultKind.IDLE))
         elif now - self._told_at >= self._limits.keepalive and self._tail.is_between_events():
@@ -125,22 +145,16 @@ class Splice:
     def _finish(self) -> None:
         """The terminal event is out: the client need not wait for the upstream's socket."""
         self._finished = True
-        if not self._done.done():
-            self._done.set_result(None)
+        self._tell(None)
 
-    def _let_go(self) -> None:
-        """Whoever waited is served or gone; only a finished stream may linger on the wheel."""
-        if not self._finished:
-            self._abort()
+    def _tell(self, what: UpstreamError | ClientStalled | None) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end(what)
 
     def _abort(self) -> None:
         self._wheel.discard(self)
         self._exchange.abort()
-
-    def _fail(self, error: Exception) -> None:
-        self._wheel.discard(self)
-        if not self._done.done():
-            self._done.set_exception(error)
 
     def _pause(self) -> None:
         if not self._paused:

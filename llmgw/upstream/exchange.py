@@ -1,7 +1,8 @@
 """One call on one connection: the request goes out, the head is awaited, the body comes in.
 
-Before the first visible event a body is pulled with `read`; from `splice_to` on, each read of the
-socket becomes one synchronous call of the sink: no task, future, copy or lock for an event.
+Before the first visible event a body is pulled with `read`, or with `take` by a listener that is
+told of every change; from `splice_to` on, each read of the socket becomes one synchronous call of
+the sink: no task, future, copy or lock for an event.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.http import ResponseHead, Sink
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
-from llmgw.upstream.head import HeadReader
+from llmgw.upstream.head import Answer, HeadReader, read_at_once
 
 MAX_UNREAD = 256 * 1024  # bytes that wait for `read` before the socket is left alone
 
@@ -29,55 +30,71 @@ class Exchange:
     __slots__ = (
         "_chunks",
         "_connection",
-        "_ended",
-        "_fault",
         "_framing",
         "_full",
         "_heard",
+        "_is_head_only",
         "_keeps_alive",
+        "_listener",
         "_loop",
         "_paused",
         "_reader",
         "_sink",
-        "_unread",
         "_waiter",
+        "ended",
+        "fault",
         "head",
         "stale",
+        "unread",
     )
 
-    head: ResponseHead
+    head: ResponseHead  # once `has_head`
 
     def __init__(self, connection: Connection, method: str) -> None:
         self.stale = False  # a reused connection was closed before any response byte
+        self.ended = False
+        self.fault: UpstreamError | None = None  # why it ended before its body did
         self._connection = connection
         self._loop = asyncio.get_running_loop()
-        self._reader = HeadReader(method)
+        self._is_head_only = method == "HEAD"
+        self._reader: HeadReader | None = None  # of a head that is not read at once
         self._framing: Framing | None = None  # None: the head is not whole
         self._keeps_alive = False
         self._heard = False  # a response byte came
-        self._ended = False
-        self._fault: UpstreamError | None = None
         self._chunks: list[bytes] = []
-        self._unread = 0
+        self.unread = 0  # bytes
         self._full = False  # the socket is left alone, for too much is unread
         self._paused = False  # the same, for `pause` was called
         self._waiter: asyncio.Future[None] | None = None
         self._sink: Sink | None = None
+        self._listener: Callable[[], None] | None = None
+
+    @property
+    def has_head(self) -> bool:
+        return self._framing is not None
 
     async def ask(
         self, head: bytes, body: bytes, *, header_timeout: float | None, on_sent: OnSent | None
     ) -> Exchange:
         """Send the request and wait for the head; whatever prevents it closes the connection."""
+        try:
+            self.send(head, body)
+        except BaseException:
+            self.abort()
+            raise
+        return await self.answered(header_timeout=header_timeout, on_sent=on_sent)
+
+    async def answered(self, *, header_timeout: float | None, on_sent: OnSent | None) -> Exchange:
+        """Wait for the head of what was sent; whatever prevents it closes the connection."""
         timer: asyncio.TimerHandle | None = None
         try:
-            self._send(head, body)
             if on_sent is not None:
                 on_sent(self.fail)
             if header_timeout is not None:
                 timer = self._loop.call_later(header_timeout, self._time_out)
             while self._framing is None:
-                if self._fault is not None:
-                    raise self._fault
+                if self.fault is not None:
+                    raise self.fault
                 await self._wait()
         except BaseException:
             self.abort()
@@ -93,44 +110,49 @@ class Exchange:
         What came before a cut is given first; then `UpstreamError` is raised.
         """
         while not self._chunks:
-            if self._fault is not None:
-                raise self._fault
-            if self._ended:
+            if self.fault is not None:
+                raise self.fault
+            if self.ended:
                 return b""
             await self._wait()
-        return self._take()
+        return self.take()
+
+    def listen(self, listener: Callable[[], None] | None) -> None:
+        """Who is told, once for each read of the socket, that something came or that it ended."""
+        self._listener = listener
 
     def splice_to(self, sink: Sink) -> None:
         """Push what is buffered and all that follows into `sink`; it may end in here already."""
-        ended = self._ended
-        data = self._take() if self._chunks else b""
+        ended = self.ended
+        data = self.take()
         self._sink = sink
         if data:
             sink.feed(data)
         if ended:
-            sink.end(self._fault)
+            sink.end(self.fault)
 
     def pause(self) -> None:
-        if not self._ended:
+        if not self.ended:
             self._paused = True
             self._connection.pause()
 
     def resume(self) -> None:
         self._paused = False
-        if not self._ended and not self._full:
+        if not self.ended and not self._full:
             self._connection.resume()
 
     def fail(self, fault: UpstreamError) -> None:
         """End the call from outside; what was not read yet is dropped."""
-        if not self._ended:
+        if not self.ended:
             self._chunks.clear()
             self._connection.drop()
             self._end(fault)
+            self._tell()
 
     def abort(self) -> None:
-        """Close the connection at once, unless the body has ended. The sink hears nothing more."""
-        self._sink = None
-        if not self._ended:
+        """Close the connection at once, unless the body has ended. Nobody hears more of it."""
+        self._sink = self._listener = None
+        if not self.ended:
             self.fail(UpstreamError(FaultKind.CUT, "aborted"))
 
     def receive(self, data: bytes) -> None:
@@ -138,41 +160,41 @@ class Exchange:
         if framing is None:
             self._heard = True
             try:
-                data = self._reader.feed(data)
+                answer, data = self._read_head(data)
             except UpstreamError as fault:
                 self.fail(fault)
                 return
-            framing = self._begin_body()
-            if framing is None:
+            if answer is None:
                 return
-        body = b""
+            framing = self._begin_body(answer)
         if framing.done:
             framing.surplus = bool(data)
-        elif data:
-            body = framing.feed(data)
-        if not body:
-            pass
-        elif self._sink is not None:
-            self._sink.feed(body)
-        else:
-            self._deliver(body)
+        elif data and (body := framing.feed(data)):
+            if self._sink is not None:
+                self._sink.feed(body)
+            else:
+                self._deliver(body)
         if framing.done:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
+        if self._listener is not None:
+            self._listener()
 
     def lose(self, error: Exception | None) -> None:
         framing = self._framing
         if framing is not None and framing.until_eof and error is None:
             self._end(None)
+            self._tell()
             return
         # A peer that TCP gave up on (ETIMEDOUT) did not close an idle connection: no repeat.
         timed_out = isinstance(error, TimeoutError)
         self.stale = self._connection.used and not self._heard and not timed_out
         kind = FaultKind.CUT if self._heard else FaultKind.LOST
         self._end(UpstreamError(kind, "closed" if error is None else "reset"))
+        self._tell()
 
-    def _send(self, head: bytes, body: bytes) -> None:
+    def send(self, head: bytes, body: bytes) -> None:
         connection = self._connection
         if connection.gone:  # closed, or out of step, before it could be asked
             self.lose(None)
@@ -195,35 +217,54 @@ class Exchange:
         if self._framing is None:
             self.fail(UpstreamError(FaultKind.TIMEOUT, "no response head"))
 
-    def _begin_body(self) -> Framing | None:
-        answer = self._reader.answer
-        if answer is None:
-            return None
+    def _read_head(self, data: bytes) -> tuple[Answer | None, bytes]:
+        """Raises `UpstreamError` (INVALID)."""
+        if self._reader is None:
+            answer, rest = read_at_once(data, bodiless=self._is_head_only)
+            if answer is not None:
+                return answer, rest
+            self._reader = HeadReader("HEAD" if self._is_head_only else "GET")
+        rest = self._reader.feed(data)
+        return self._reader.answer, rest
+
+    def _begin_body(self, answer: Answer) -> Framing:
         self.head, self._framing, self._keeps_alive = answer
+        self._reader = None
         self._wake()
-        return self._framing
+        return answer.framing
+
+    def _tell(self) -> None:
+        if self._listener is not None:
+            self._listener()
 
     def _deliver(self, body: bytes) -> None:
         self._chunks.append(body)
-        self._unread += len(body)
-        if self._unread > MAX_UNREAD and not self._full:
+        self.unread += len(body)
+        if self.unread > MAX_UNREAD and not self._full:
             self._full = True
             self._connection.pause()
         self._wake()
 
-    def _take(self) -> bytes:
+    def peek(self) -> bytes:
+        """What has come so far; it stays."""
+        if len(self._chunks) > 1:
+            self._chunks = [b"".join(self._chunks)]
+        return self._chunks[0] if self._chunks else b""
+
+    def take(self) -> bytes:
+        """What has come so far, maybe nothing."""
         chunks = self._chunks
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
-        self._unread = 0
+        self.unread = 0
         if self._full:
             self._full = False
-            if not self._ended and not self._paused:
+            if not self.ended and not self._paused:
                 self._connection.resume()
         return data
 
     def _finish(self, framing: Framing) -> None:
-        if self._ended:  # the sink has just aborted
+        if self.ended:  # the sink has just aborted
             return
         if self._full or self._paused:
             self._connection.resume()  # an idle connection must hear its end
@@ -231,13 +272,13 @@ class Exchange:
         self._end(None)
 
     def _break(self, framing: Framing) -> None:
-        if not self._ended:
+        if not self.ended:
             self._connection.drop()
             self._end(UpstreamError(FaultKind.INVALID, framing.flaw))
 
     def _end(self, fault: UpstreamError | None) -> None:
-        self._ended = True
-        self._fault = fault
+        self.ended = True
+        self.fault = fault
         sink, self._sink = self._sink, None  # it holds this exchange: no circle may be left
         if sink is not None:
             sink.end(fault)

@@ -52,8 +52,9 @@ class Pools:
         connect_timeout: float,
         header_timeout: float | None,
         on_sent: OnSent | None = None,
+        fresh: bool = False,
     ) -> Exchange:
-        """Send the request and wait for the response head.
+        """Send the request and wait for the response head; with `fresh` on a new connection.
 
         A reused connection that the peer closes before any response byte is repeated once on a
         new one, whatever the method, and `on_sent` is called again.
@@ -61,7 +62,7 @@ class Pools:
         """
         head = render_head(upstream.url, request)
         pool = self._pool(upstream.url)
-        connection = pool.acquire()
+        connection = None if fresh else pool.acquire()
         if connection is not None:
             exchange = Exchange(connection, request.method)
             try:
@@ -75,6 +76,19 @@ class Pools:
         return await exchange.ask(
             head, request.body, header_timeout=header_timeout, on_sent=on_sent
         )
+
+    def render(self, upstream: Upstream, request: UpstreamRequest) -> bytes:
+        """The head of the request as `open` sends it. Raises ValueError for what can't be."""
+        return render_head(upstream.url, request)
+
+    def begin(self, upstream: Upstream, head: bytes, body: bytes) -> Exchange | None:
+        """POST at once, where a connection is idle; None: none is."""
+        connection = self._pool(upstream.url).acquire()
+        if connection is None:
+            return None
+        exchange = Exchange(connection, "POST")
+        exchange.send(head, body)
+        return exchange
 
     def keep(self, urls: Iterable[BaseUrl]) -> None:
         """After a reload: connections to other URLs close, once their call has ended."""

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from aiohttp import HttpVersion11, web
 
+from llmgw.core.lines import header_lines
 from llmgw.core.types import Headers
 from llmgw.web.access import Ending
-from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, header_lines, status_line
+from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, status_line
 from llmgw.web.protocol import Connection
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -101,7 +102,7 @@ class HttpDownstream:
         self._connection.was_asked_for_body = True
         self._connection.write(CONTINUE)
 
-    def respond(self, status: int, headers: Headers, body: bytes) -> None:
+    def respond(self, status: int, headers: Headers | bytes, body: bytes) -> None:
         keep = self._may_keep()
         length = b"" if status in NO_LENGTH else b"content-length: %d\r\n" % len(body)
         head = self._head(status, headers, keep, length)
@@ -112,7 +113,7 @@ class HttpDownstream:
         self.bytes_sent = len(body)
         self._connection.write(head + body)
 
-    def commit(self, status: int, headers: Headers) -> None:
+    def commit(self, status: int, headers: Headers | bytes) -> None:
         keep = self._may_keep() and self._speaks_1_1
         head = self._head(status, headers, keep, CHUNKED if self._speaks_1_1 else b"")
         self._begin(status, keep)
@@ -159,10 +160,26 @@ class HttpDownstream:
         body = self._request.content
         return self._request.keep_alive and body.is_eof() and body.exception() is None
 
-    def _head(self, status: int, headers: Headers, keep: bool, framing: bytes) -> bytes:
+    def _head(self, status: int, headers: Headers | bytes, keep: bool, framing: bytes) -> bytes:
         if not keep:
             framing += CLOSE
         elif not self._speaks_1_1:
             framing += KEEP
-        lines = (status_line(status), header_lines(headers), self.own, date_line(), framing)
-        return b"".join((*lines, b"\r\n"))
+        said = headers if isinstance(headers, bytes) else header_lines(headers)
+        return b"".join((status_line(status), said, self.own, date_line(), framing, b"\r\n"))
+
+
+class WholeDownstream(HttpDownstream):
+    """Of an HTTP/1.1 request that was there as a whole before anything was done for it."""
+
+    __slots__ = ()
+
+    def __init__(self, connection: Connection, *, own: bytes) -> None:
+        super().__init__(connection, None, own=own)
+
+    @property
+    def keeps(self) -> bool:
+        return self._keep
+
+    def _may_keep(self) -> bool:
+        return not self._connection.is_ending

@@ -1,4 +1,4 @@
-"""The head of a response as bytes, in one join."""
+"""The head of a response as bytes, in one join: the lines that the server says itself."""
 
 from __future__ import annotations
 
@@ -6,21 +6,7 @@ import time
 from email.utils import formatdate
 from http import HTTPStatus
 
-from llmgw.core.types import Headers
-
-OWN = frozenset(
-    {
-        "connection",
-        "content-length",
-        "date",
-        "keep-alive",
-        "request-id",
-        "server",
-        "transfer-encoding",
-        "x-request-id",
-    }
-)
-"""What the server says itself: such a line is dropped where a caller brings one."""
+from llmgw.core.types import Dialect
 
 CLOSE = b"connection: close\r\n"
 KEEP = b"connection: keep-alive\r\n"  # for HTTP/1.0, where it is not the default
@@ -34,15 +20,6 @@ _STATUS_LINES = {
 
 def status_line(status: int) -> bytes:
     return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-
-
-def header_lines(headers: Headers) -> bytes:
-    """Raises `ValueError` for a name or value that would break its line (RFC 9112, 2.2)."""
-    lines = [f"{name}: {value}\r\n" for name, value in headers if name not in OWN]
-    text = "".join(lines)
-    if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
-        raise ValueError("a header breaks its line")
-    return text.encode("latin-1")
 
 
 class _Clock:
@@ -63,3 +40,11 @@ class _Clock:
 
 
 date_line = _Clock().line
+
+
+def id_lines(request_id: str, dialect: Dialect) -> bytes:
+    """What every answer to this request carries."""
+    text = f"x-request-id: {request_id}\r\n"
+    if dialect is Dialect.MESSAGES:
+        text += f"request-id: {request_id}\r\n"
+    return text.encode("latin-1")

@@ -8,11 +8,23 @@ a body that the handler did not want, and the end of the connection.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
+from typing import cast
 
 from aiohttp import web
 from aiohttp.http import RawRequestMessage, StreamWriter
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import ERROR
+
+
+class Handed(ABC):
+    """A request that was begun without this task, and goes on in it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def go_on(self) -> bool:
+        """Whether the connection is kept."""
 
 
 class RequestLoop(web.RequestHandler):
@@ -48,6 +60,9 @@ class RequestLoop(web.RequestHandler):
         if not self._messages:
             await self._message()
         message, payload = self._messages.popleft()
+        handed = cast("Handed | object", message)
+        if isinstance(handed, Handed):
+            return await handed.go_on() and not self._close
         if self._parser is not None:
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
@@ -89,6 +104,12 @@ class RequestLoop(web.RequestHandler):
                     await payload.readany()
         except TimeoutError:
             self.close()
+
+    def hand_in(self, handed: Handed) -> None:
+        """Wake the task, which is waiting for a request."""
+        self._messages.append((handed, None))  # type: ignore[arg-type] # none that aiohttp made
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _wait_for_the_next(self) -> None:
         """One timer for the connection: it looks itself whether it came too early."""

@@ -26,8 +26,8 @@ from llmgw.web.limits import (
     READ_AHEAD_BYTES,
     WRITE_BUFFER,
 )
+from llmgw.web.riding import RidingLoop, Take
 from llmgw.web.watches import EndWatch
-from llmgw.web.writing import AnsweringLoop
 
 log = logging.getLogger("llmgw.web")
 
@@ -46,12 +46,18 @@ class Connections(web.Server):
     """Makes a `Connection` for each client and knows them all."""
 
     def __init__(
-        self, handler: Callable[[web.BaseRequest], Any], *, refuse: Refuse, **options: Any
+        self,
+        handler: Callable[[web.BaseRequest], Any],
+        *,
+        refuse: Refuse,
+        take: Take | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(
             handler, request_factory=self._begin, handler_cancellation=True, **options
         )
         self.refuse = refuse
+        self.take = take
         self.draining = False
 
     @property
@@ -74,7 +80,7 @@ class Connections(web.Server):
         return request
 
 
-class Connection(AnsweringLoop):
+class Connection(RidingLoop):
     """Kept small: what it adds to aiohttp's handler is named in the methods below."""
 
     __slots__ = (
@@ -83,7 +89,6 @@ class Connection(AnsweringLoop):
         "_head_bytes",
         "_is_half_closed",
         "_server",
-        "idle_since",
         "turn",
         "was_asked_for_body",
     )
@@ -91,7 +96,7 @@ class Connection(AnsweringLoop):
     def __init__(
         self, server: Connections, *, loop: asyncio.AbstractEventLoop, **options: Any
     ) -> None:
-        super().__init__(server, loop=loop, **options)
+        super().__init__(server, loop=loop, take=server.take, **options)
         self._parser = HttpRequestParser(
             self,
             loop,
@@ -110,7 +115,6 @@ class Connection(AnsweringLoop):
         self._head_bytes = 0
         self._is_half_closed = False
         self._end_watch = EndWatch(loop)
-        self.idle_since = loop.time()
         self.turn: web.BaseRequest | None = None  # the request whose answer is due
         self.was_asked_for_body = False
 
@@ -119,7 +123,8 @@ class Connection(AnsweringLoop):
     @property
     def is_idle(self) -> bool:
         """Between two requests, with no byte of the next one."""
-        return self._waiter is not None and not self._messages and not self._head_bytes
+        is_waiting = self._waiter is not None and not self._messages and self._ride is None
+        return is_waiting and not self._head_bytes
 
     @property
     def is_ending(self) -> bool:
@@ -151,6 +156,8 @@ class Connection(AnsweringLoop):
             # is fed: without this a pipelined request could lie in it for ever.
             self.data_received(b"")
             self._has_ahead = bool(self._messages)
+        else:
+            self._was_parsed(body.total_bytes)
         self.was_asked_for_body = False
 
     def abort(self) -> None:
@@ -164,9 +171,9 @@ class Connection(AnsweringLoop):
     def is_reading(self) -> bool:
         return not (self._reading_paused or self._buffer_paused)
 
-    def data_received(self, data: bytes) -> None:
+    def _parse(self, data: bytes) -> None:
         waits = self._waiter is not None
-        super().data_received(data)
+        super()._parse(data)
         if self.turn is not None or len(self._messages) > 1:
             self._has_ahead = True
         if self._messages:
@@ -183,6 +190,9 @@ class Connection(AnsweringLoop):
         """A client that has shut its sending side has left (the transport then closes), unless
         it did so inside a body or behind a malformed head: those are told what is wrong. What
         came behind a whole request makes no difference to the call that runs for it."""
+        if self._ride is not None:
+            self.abort()
+            return False
         if self.turn is None and not self._messages:
             return False
         if not self._has_whole_turn() and (self._break_bodies() or self._has_malformed()):

@@ -69,7 +69,10 @@ class WebServer:
     def _made(self) -> Connections:
         if self._connections is None:  # it needs the running loop
             self._connections = Connections(
-                self._site.handle, refuse=self._site.refuse, **self._options
+                self._site.handle,
+                refuse=self._site.refuse,
+                take=self._site.take,
+                **self._options,
             )
         return self._connections
 

@@ -17,9 +17,11 @@ from llmgw.web.access import AccessRecord, Ending, OnComplete, forget
 from llmgw.web.cors import answer_options, origin_lines
 from llmgw.web.downstream import HttpDownstream
 from llmgw.web.errors import answer_error, as_gateway_error
+from llmgw.web.head import id_lines
 from llmgw.web.incoming import Incoming
 from llmgw.web.ports import Gateway
 from llmgw.web.protocol import Connection
+from llmgw.web.riding import Take
 from llmgw.web.table import Match, Page, Table, dialect_of
 
 log = logging.getLogger("llmgw.web")
@@ -38,6 +40,7 @@ class Site:
         self._gateway = gateway
         self._table = Table(pages)
         self._on_complete = on_complete
+        self.take: Take | None = None  # requests that need not come to `handle`
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
@@ -75,14 +78,14 @@ class Site:
     ) -> web.StreamResponse:
         began = time.perf_counter()
         request_id = self._gateway.new_request_id()
-        downstream = HttpDownstream(connection, None, own=_id_lines(request_id, Dialect.JSON))
+        downstream = HttpDownstream(connection, None, own=id_lines(request_id, Dialect.JSON))
         answer_error(downstream, known, Dialect.JSON)
         log.info(
             "malformed request refused",
             extra={"status": known.status, "reason": type(error).__name__},
         )
         seconds = time.perf_counter() - began
-        self._tell(
+        self.tell(
             AccessRecord(
                 "-",
                 MALFORMED,
@@ -115,7 +118,7 @@ class Site:
         request_id = self._gateway.new_request_id()
         dialect = match.page.dialect if match else dialect_of(path)
         origins = self._gateway.config.gateway.cors_origins
-        own = _id_lines(request_id, dialect)
+        own = id_lines(request_id, dialect)
         if origins:
             own += origin_lines(request.headers.get("Origin"), origins)
         return Incoming(
@@ -132,7 +135,7 @@ class Site:
         self, incoming: Incoming, response: web.StreamResponse | None, began: float
     ) -> None:
         downstream, journey = incoming.downstream, incoming.journey
-        self._tell(
+        self.tell(
             AccessRecord(
                 incoming.request.method,
                 incoming.route,
@@ -150,7 +153,7 @@ class Site:
             )
         )
 
-    def _tell(self, record: AccessRecord) -> None:
+    def tell(self, record: AccessRecord) -> None:
         try:
             self._on_complete(record)
         except Exception as error:  # noqa: BLE001 - whoever counts must not spoil the answer
@@ -177,10 +180,3 @@ def _target_of(request: web.BaseRequest) -> tuple[str, str]:
         target = request.rel_url.raw_path_qs or "/"
     path, mark, query = target.partition("?")
     return path, mark + query
-
-
-def _id_lines(request_id: str, dialect: Dialect) -> bytes:
-    text = f"x-request-id: {request_id}\r\n"
-    if dialect is Dialect.MESSAGES:
-        text += f"request-id: {request_id}\r\n"
-    return text.encode("latin-1")

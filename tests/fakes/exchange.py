@@ -87,6 +87,7 @@ class FakeUpstreams:
         connect_timeout: float,
         header_timeout: float | None,
         on_sent: Callable[[Callable[[UpstreamError], None]], None] | None = None,
+        fresh: bool = False,
     ) -> FakeExchange:
         self.asked.append((upstream.name, request))
         answer = self._script.pop(0)

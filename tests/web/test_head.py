@@ -3,7 +3,8 @@
 import pytest
 
 from llmgw.web import head
-from llmgw.web.head import date_line, header_lines, status_line
+from llmgw.core.lines import header_lines
+from llmgw.web.head import date_line, status_line
 
 
 @pytest.mark.parametrize(

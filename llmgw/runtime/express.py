@@ -1,0 +1,104 @@
+"""Requests that callbacks alone carry: no task is woken between a client's bytes and an
+upstream's, nor between an answer and its client.
+
+It is the way that `Gateway.serve` goes, as far as there is nothing to wait for: with the first
+candidate of the plan, on a connection that is idle already. Whatever else turns up, a failure
+above all, is handed over (`runtime/express_call.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from llmgw.core.fields import END, sized
+from llmgw.core.pins import made_by
+from llmgw.core.plan import RoutePlan
+from llmgw.core.types import Dialect
+from llmgw.runtime.answer import request_for
+from llmgw.runtime.express_call import Asked, ExpressCall, Sent
+from llmgw.runtime.gateway import Gateway
+from llmgw.runtime.lanes import Lane, Lanes, Seat
+
+
+class _Choice(NamedTuple):
+    seat: Seat
+    turn: int
+    plan: RoutePlan | None  # None: it has not been made, for nothing but the turn counts
+
+
+class Express:
+    """Begins what can be carried so."""
+
+    def __init__(self, gateway: Gateway, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._gateway = gateway
+        self._lanes = Lanes(gateway, clock=clock)
+
+    def begin(self, asked: Asked) -> ExpressCall | None:
+        """Send it. None: nothing was done, and `Gateway.serve` is to be asked."""
+        gateway = self._gateway
+        lane = self._lane(asked)
+        if lane is None:
+            return None
+        choice = self._choose(lane, asked)
+        if choice is None:
+            return None
+        call, candidate = asked.call, choice.seat.candidate
+        sent = asked.memo.get(candidate.assignment)
+        if sent is None or sent.upstream is not candidate.upstream:
+            try:
+                sent = asked.memo[candidate.assignment] = self._rendered(asked, choice.seat)
+            except ValueError:
+                return None
+        exchange = gateway.errands.tools.upstreams.begin(
+            candidate.upstream, sent.head(call.request_id, len(call.body)), call.body
+        )
+        if exchange is None:
+            return None
+        gateway.router.take_turn(asked.principal.pool, call.model, choice.turn)
+        return ExpressCall(gateway, asked, lane, choice.seat, exchange, choice.turn, choice.plan)
+
+    def _lane(self, asked: Asked) -> Lane | None:
+        """None also where a client is owed more than the answer of one upstream."""
+        gateway, call, principal = self._gateway, asked.call, asked.principal
+        if (
+            gateway.tracer is not None
+            or principal.max_in_flight is not None
+            or principal.explain
+            or (call.route.dialect is Dialect.RESPONSES and _is_pinned(asked))
+        ):
+            return None
+        return self._lanes.find(gateway.snapshot, call, principal)
+
+    def _choose(self, lane: Lane, asked: Asked) -> _Choice | None:
+        """None: its circuit wants a probe slot first."""
+        router, call, principal = self._gateway.router, asked.call, asked.principal
+        turn = router.next_turn(principal.pool, call.model)
+        plan: RoutePlan | None = None
+        if lane.first and call.session is None and call.cache_key is None and self._is_fair(asked):
+            seat: Seat | None = lane.first[turn % len(lane.first)]
+        else:
+            plan = router.plan(lane.snapshot, lane.eligibility, call, principal, turn=turn)
+            seat = lane.seats.get(plan.candidates[0].assignment)
+        return None if seat is None or seat.candidate.probe else _Choice(seat, turn, plan)
+
+    def _is_fair(self, asked: Asked) -> bool:
+        """No assignment is demoted for this key and model."""
+        board, principal = self._gateway.board, asked.principal
+        return board.is_blank or not board.demoted(principal.pool, principal.key, asked.call.model)
+
+    def _rendered(self, asked: Asked, seat: Seat) -> Sent:
+        """Raises `ValueError` for what can't be sent."""
+        gateway, upstream = self._gateway, seat.candidate.upstream
+        request = request_for(seat.candidate, asked.call, instance=gateway.instance)
+        head = gateway.errands.tools.upstreams.render(upstream, request)
+        rest = sized(head, len(head) - len(END)).rest
+        return Sent(upstream, rest.split(asked.call.request_id.encode()))
+
+
+def _is_pinned(asked: Asked) -> bool:
+    call = asked.call
+    return (
+        call.previous_response_id is not None or bool(call.file_ids) or made_by(call) is not None
+    )

@@ -1,0 +1,235 @@
+"""Requests that are there as a whole, with a head that is known: served without a task.
+
+Whatever is not quite like that is aiohttp's to parse (`web/protocol.py`), and refused there where
+it is to be refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import NamedTuple, Protocol
+
+from llmgw.core.errors import GatewayError
+from llmgw.core.fields import END, sized
+from llmgw.core.headers import refuse_loop
+from llmgw.core.policy import KeyRing, Principal, admit, token_of
+from llmgw.core.routes import BY_PATH, ModelIn, Route
+from llmgw.core.types import AssignmentId, Headers
+from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object
+from llmgw.runtime.express_call import Asked, ExpressCall, Sent
+from llmgw.runtime.journey import Stage, observe
+from llmgw.runtime.ports import ANYBODY, Client
+from llmgw.web.access import AccessRecord, Ending, OnComplete
+from llmgw.web.downstream import WholeDownstream
+from llmgw.web.errors import answer_error
+from llmgw.web.head import id_lines
+from llmgw.web.plain import plain_head
+from llmgw.web.ports import Gateway
+from llmgw.web.protocol import Connection
+from llmgw.web.riding import Ride
+
+MOST_KNOWN = 1024  # heads
+
+
+class Carrier(Protocol):
+    def begin(self, asked: Asked, /) -> ExpressCall | None:
+        """None: it has to go the way that may wait."""
+
+
+class _Known(NamedTuple):
+    """A head that has been read, with all that follows from it alone."""
+
+    keyring: KeyRing
+    expires_at: float | None  # of the key, unix time
+    route: Route
+    target: str
+    headers: Headers
+    asker: Asker
+    principal: Principal
+    client: Client
+    has_origin: bool
+    memo: dict[AssignmentId, Sent]
+
+
+class ExpressDoor:
+    """Takes what it can from a connection that has nothing else to do."""
+
+    def __init__(self, gateway: Gateway, carrier: Carrier, *, tell: OnComplete) -> None:
+        self._gateway = gateway
+        self._carrier = carrier
+        self._known: dict[bytes, _Known] = {}
+        self.tell = tell
+
+    def take(self, connection: Connection, data: bytes) -> ExpressRide | None:
+        """None: nothing was done. Else the ride tells the connection when it is over."""
+        began = time.perf_counter()
+        end = data.find(END)
+        rest, length = sized(data, end)
+        if end < 0 or length is None or end + len(END) + length != len(data):
+            return None
+        gateway = self._gateway
+        known = self._known.get(rest)
+        if known is None or not _holds(known, gateway.keyring):
+            known = self._learn(rest)
+            if known is None:
+                return None
+        config = gateway.config
+        if length > config.gateway.max_request_body_bytes or (
+            known.has_origin and config.gateway.cors_origins
+        ):
+            return None
+        request_id = gateway.new_request_id()
+        body = data[end + len(END) :]
+        try:
+            call = build_call(
+                parse_object(body),
+                known.route,
+                target=known.target,
+                headers=known.headers,
+                body=body,
+                models=config.models,
+                request_id=request_id,
+                asker=known.asker,
+            )
+            admit(known.principal, call)
+        except GatewayError:
+            return None
+        own = id_lines(request_id, known.route.dialect)
+        ride = ExpressRide(
+            self, connection, WholeDownstream(connection, own=own), call, known, began
+        )
+        overhead = observe(Stage.PARSE, began)
+        began = time.perf_counter()
+        asked = Asked(call, known.principal, known.client, ride.downstream, ride, known.memo)
+        carried = ride.call = self._carrier.begin(asked)
+        if carried is None:
+            return None
+        carried.overhead += overhead + observe(Stage.PLAN, began)
+        return ride
+
+    def _learn(self, head: bytes) -> _Known | None:
+        plain = plain_head(head)
+        route = None if plain is None else BY_PATH.get(plain.path)
+        if plain is None or route is None or route.model_in is not ModelIn.BODY:
+            return None
+        gateway, headers = self._gateway, plain.headers
+        keyring = gateway.keyring
+        try:
+            principal, expires_at = keyring.admission(token_of(headers), now=time.time())
+            refuse_loop(headers, instance=gateway.instance)
+        except GatewayError:
+            return None
+        known = _Known(
+            keyring,
+            expires_at,
+            route,
+            route.path + plain.query,
+            headers,
+            asker_of(headers),
+            principal,
+            Client(principal.name, principal.labels) if principal.key else ANYBODY,
+            any(name == "origin" for name, _ in headers),
+            {},
+        )
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[head] = known
+        return known
+
+
+class ExpressRide(Ride):
+    """One request that is carried so, up to its end."""
+
+    __slots__ = (
+        "_began",
+        "_connection",
+        "_door",
+        "_goes_on",
+        "_known",
+        "_request",
+        "call",
+        "downstream",
+    )
+
+    def __init__(
+        self,
+        door: ExpressDoor,
+        connection: Connection,
+        downstream: WholeDownstream,
+        request: Call,
+        known: _Known,
+        began: float,
+    ) -> None:
+        self._door = door
+        self._connection = connection
+        self._request = request
+        self._known = known
+        self._began = began
+        self._goes_on = False
+        self.call: ExpressCall | None = None
+        self.downstream = downstream
+
+    def over(self) -> None:
+        self._connection.ride_over(keep=self.downstream.keeps)
+        self._tell()
+
+    def hand_over(self) -> None:
+        self._connection.hand_over(self)
+
+    def leave(self) -> None:
+        """The client has left. Where a task has taken over, that is cancelled instead."""
+        if not self._goes_on and self.call is not None:
+            self.downstream.ending = Ending.LEFT
+            self.call.leave()
+            self._tell()
+
+    async def go_on(self) -> bool:
+        """In the connection's task: whether the connection is kept."""
+        self._goes_on = True
+        try:
+            if self.call is not None:
+                await self.call.go_on()
+        except asyncio.CancelledError:
+            self.downstream.ending = Ending.LEFT
+            raise
+        except Exception as error:  # noqa: BLE001 - as `Site.handle` answers them all
+            answer_error(self.downstream, error, self._known.route.dialect)
+        finally:
+            self._connection.ride_ended()
+            self._tell()
+        return self.downstream.keeps
+
+    def _tell(self) -> None:
+        call, downstream = self.call, self.downstream
+        if call is None:
+            return
+        label, assignment = call.label, call.assignment
+        attempts, overhead = 1, call.overhead
+        if call.errand is not None:
+            journey = call.errand.journey
+            assignment, attempts = journey.assignment or assignment, journey.attempts
+            overhead += journey.overhead
+        self._door.tell(
+            AccessRecord(
+                "POST",
+                self._known.route.path,
+                downstream.status,
+                downstream.bytes_sent,
+                time.perf_counter() - self._began,
+                self._request.request_id,
+                downstream.ending,
+                self._known.principal.name,
+                self._request.model,
+                label,
+                assignment,
+                attempts,
+                overhead,
+            )
+        )
+
+
+def _holds(known: _Known, keyring: KeyRing) -> bool:
+    if known.keyring is not keyring:
+        return False
+    return known.expires_at is None or time.time() < known.expires_at

@@ -1,0 +1,118 @@
+"""The half of a client connection that serves requests without its task, where that will do."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from llmgw.core.fields import END
+from llmgw.web.limits import READ_AHEAD_BYTES
+from llmgw.web.loop import Handed
+from llmgw.web.writing import AnsweringLoop
+
+
+class Ride(Handed):
+    """A request that is served without the connection's task, and may go on in it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def leave(self) -> None:
+        """The client has left."""
+
+
+Take = Callable[[Any, bytes], Ride | None]
+"""Serves the request that a connection's bytes are, as a whole; None: it has to be parsed."""
+
+
+class RidingLoop(AnsweringLoop):
+    """The task and aiohttp's parser sleep while a ride is on."""
+
+    __slots__ = ("_ahead", "_fed", "_head_size", "_ride", "_taker", "idle_since")
+
+    def __init__(
+        self, server: Any, *, loop: asyncio.AbstractEventLoop, take: Take | None, **options: Any
+    ) -> None:
+        super().__init__(server, loop=loop, **options)
+        self._taker = take
+        self._ride: Ride | None = None
+        self._ahead = b""  # what came behind its request
+        self._fed = 0  # bytes that the parser got since it surely held none
+        self._head_size = 0  # of the first request in them
+        self.idle_since = loop.time()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        ride, self._ride = self._ride, None
+        super().connection_lost(exc)
+        if ride is not None:
+            ride.leave()
+
+    def data_received(self, data: bytes) -> None:
+        if self._ride is not None:
+            self._come_ahead(data)
+        elif self._fed or self._waiter is None or not self._take(data):
+            self._parse(data)
+
+    def hand_over(self, ride: Ride) -> None:
+        """It has to wait for something: the task serves it from here on."""
+        self._ride = ride
+        self.hand_in(ride)
+
+    def ride_over(self, *, keep: bool) -> None:
+        """The answer is out. The task, which has slept through it, still waits for a request."""
+        if not keep:
+            self._ride = None
+            self.force_close()
+            return
+        self._keepalive = True
+        self._wait_for_the_next()
+        self.ride_ended()
+
+    def ride_ended(self) -> None:
+        """The same, told by the task that it went on in."""
+        self._ride = None
+        self.on_pause(None, None)
+        self.idle_since = self._loop.time()
+        if self._buffer_paused:
+            self._resume_reading_for_buffer()
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            self.data_received(ahead)
+
+    def _take(self, data: bytes) -> bool:
+        """Whether it is served so: nothing of an earlier request may be left."""
+        if (
+            self._taker is None
+            or self._messages
+            or self.writing_paused
+            or self._close
+            or self._force_close
+            or self._upgraded
+        ):
+            return False
+        self._ride = self._taker(self, data)
+        return self._ride is not None
+
+    def _parse(self, data: bytes) -> None:
+        if not self._fed:
+            self._head_size = data.find(END) + len(END)
+        self._fed += len(data)
+        super().data_received(data)
+
+    def _was_parsed(self, body_bytes: int) -> None:
+        """A request ended: if it was all that the parser got, the next may be taken again."""
+        if self._fed == self._head_size + body_bytes:
+            self._fed = 0
+
+    def _come_ahead(self, data: bytes) -> None:
+        """Bytes of the next request."""
+        self._ahead += data
+        if len(self._ahead) > READ_AHEAD_BYTES and not self._buffer_paused:
+            self._pause_reading_for_buffer()
+
+    def _process_keepalive(self) -> None:
+        if self._ride is not None:
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        super()._process_keepalive()
