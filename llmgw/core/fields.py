@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from llmgw.core.types import Headers
 
@@ -23,20 +22,16 @@ _FIELD_LINE = re.compile(
 _LENGTH_LINE = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*([0-9]{1,15})[ \t]*(?=\r\n)")
 
 
-class Sized(NamedTuple):
-    """A head without the line of its length, in which most heads differ from the one before."""
-
-    rest: bytes  # up to its last line, whose end is left out
-    length: int | None  # of the body in bytes; None: no such line, or one that is not plain
-
-
-def sized(data: bytes, end: int) -> Sized:
-    """Of the head whose `END` begins at `end` in `data`."""
+def sized(data: bytes, end: int) -> tuple[bytes, int | None]:
+    """The head whose `END` begins at `end`, without the line of its length, in which most heads
+    differ from the one before; and that length, None where no plain line tells it. The line end
+    before `END` is left out.
+    """
     found = _LENGTH_LINE.search(data, 0, end + 2)
     if found is None:
-        return Sized(data[:end], None)
+        return data[:end], None
     start, stop = found.span()
-    return Sized(data[:start] + data[stop:end], int(found[1]))
+    return data[:start] + data[stop:end], int(found[1])
 
 
 def plain_fields(lines: list[bytes]) -> Headers | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from functools import lru_cache
 from typing import NamedTuple
 
 from llmgw.core.headers import STREAM_HEADERS, passed_on
 from llmgw.core.types import Headers
 
+MOST_FORMS = 1024
 EVENT_STREAM = "text/event-stream"
 OWN = frozenset(
     {
@@ -48,12 +48,28 @@ class AnswerForm(NamedTuple):
     lines: bytes  # of the client's answer, but for those that the server says
 
 
-@lru_cache(maxsize=1024)
-def form_of(headers: Headers, *, from_account: bool) -> AnswerForm:
-    """Remembered: upstreams say the same head again and again.
+class AnswerForms:
+    """Remembers the forms of heads. One that comes again and again is the same object each time
+    (`llmgw/upstream/familiar.py`), and to look at that is all it costs."""
 
-    Raises `ValueError` for a line that can't be passed on as one.
-    """
+    def __init__(self) -> None:
+        self._known: tuple[dict[int, tuple[Headers, AnswerForm]], ...] = ({}, {})
+
+    def of(self, headers: Headers, *, from_account: bool) -> AnswerForm:
+        """Raises `ValueError` for a line that can't be passed on as one."""
+        forms = self._known[from_account]
+        known = forms.get(id(headers))
+        if known is not None and known[0] is headers:
+            return known[1]
+        form = form_of(headers, from_account=from_account)
+        if len(forms) >= MOST_FORMS:
+            forms.clear()
+        forms[id(headers)] = headers, form  # held here, it keeps its id
+        return form
+
+
+def form_of(headers: Headers, *, from_account: bool) -> AnswerForm:
+    """Raises `ValueError` for a line that can't be passed on as one."""
     named = dict(reversed(headers))
     kind = _kind_of(named.get("content-type", ""))
     stream = kind is AnswerKind.EVENTS

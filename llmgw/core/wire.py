@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from llmgw.core import forms
@@ -27,6 +28,11 @@ SESSION_HEADERS = (
     "x-codex-conversation-id",
 )
 
+LARGE = 8192  # bytes; a smaller body is parsed whole in less time than it takes to say so
+NEEDED = frozenset(
+    {"input", "model", "previous_response_id", "prompt_cache_key", "store", "stream"}
+)
+_shallow = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -154,6 +160,9 @@ def _session_of(named: dict[str, str]) -> str | None:
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
+    """Of a large body only the members that are `NEEDED`; the others are there as None."""
+    if len(body) > LARGE and (found := _look_at(body)) is not None:
+        return found
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -165,6 +174,24 @@ def parse_object(body: bytes) -> dict[str, Any]:
     ):
         _refuse_depth(document)
     return document
+
+
+def _look_at(body: bytes) -> dict[str, Any] | None:
+    """A large object without making its values: they are skipped, checked as they are passed.
+
+    None where it is not plainly one; that it is nested too deep, too, is for others to say.
+    """
+    try:
+        members = _shallow(body)
+        if not body.isascii():
+            body.decode()  # in what is skipped the encoding is not looked at
+        needed = NEEDED if b"file_id" in body else NEEDED - {"input"}
+        return {
+            name: orjson.loads(value) if name in needed else None
+            for name, value in members.items()
+        }
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
 
 
 def _second_opinion(body: bytes) -> Any:

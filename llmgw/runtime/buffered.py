@@ -11,9 +11,10 @@ from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failures import MAX_CLASSIFIED_BYTES, error_answer, find_error
-from llmgw.core.lines import is_json
+from llmgw.core.lines import AnswerKind, is_json
 from llmgw.core.routes import ModelIn, Route
-from llmgw.core.usage import usage_of_body
+from llmgw.core.types import Dialect
+from llmgw.core.usage import Usage, usage_of_answer, usage_of_body
 from llmgw.observe.metrics import PASSTHROUGH, child
 from llmgw.runtime.answer import (
     Broken,
@@ -110,6 +111,19 @@ async def relay_buffered(
     headers = answer_headers(head, candidate, errand, stream=False)
     errand.downstream.respond(head.status, headers, body)
     return Served(head.status, usage_of_body(body, errand.call.route.dialect))
+
+
+def usage_of_success(kind: AnswerKind, body: bytes, dialect: Dialect) -> Usage | None:
+    """What a whole answer under 200 tells of tokens; None: it may be no success, and is to be
+    judged."""
+    if len(body) > MAX_CLASSIFIED_BYTES:
+        return None
+    if kind is not AnswerKind.JSON:
+        return usage_of_body(body, dialect)
+    answer = document.parse(body)
+    if answer is None or find_error(answer) is not None:
+        return None
+    return usage_of_answer(answer, body, dialect)
 
 
 def _judge(exchange: Exchange, body: bytes, route: Route, wall: float) -> Refused | None:

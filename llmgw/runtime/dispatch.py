@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from llmgw.core.budget import RetryBudget
 from llmgw.core.classify import Fault, Verdict, Whose, after_recheck, classify
-from llmgw.core.config import Upstream
 from llmgw.core.eligibility import Candidate
 from llmgw.core.errors import FaultKind
 from llmgw.core.failover import Ending, Failover, Handoff
@@ -29,6 +28,7 @@ from llmgw.observe.metrics import (
 from llmgw.runtime.answer import Broken, Errand, Refused, Result, Served, Tools
 from llmgw.runtime.capacity import Capacity, Leave
 from llmgw.runtime.last_word import answer_failure
+from llmgw.runtime.noted import UNREACHED, Watch, note
 from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.splice import ClientStalled
@@ -36,20 +36,7 @@ from llmgw.runtime.way import HTTP, Way
 
 log = logging.getLogger("llmgw")
 
-UNREACHED = (FaultKind.CONNECT, FaultKind.LOST)
-TIMED_OUT = {FaultKind.TIMEOUT: "answer", FaultKind.IDLE: "event"}  # what was waited for
 CLIENT_LEFT = 499  # what nginx calls it; no client sees it
-
-
-class Watch(Protocol):
-    """Who is told what requests see of the nodes."""
-
-    def connection_failed(self, upstream: Upstream) -> None: ...
-
-    def answered(self, upstream: Upstream, status: int) -> None: ...
-
-    async def model_is_gone(self, upstream: Upstream, model: str) -> bool:
-        """Ask the node's list, bounded; True only if a successful list no longer has it."""
 
 
 class Context(NamedTuple):
@@ -109,7 +96,7 @@ class Dispatch:
     def served(self, candidate: Candidate, result: Served | Broken) -> None:
         """The first candidate has, up to the end that the client has been told of."""
         self._failover.dispatch(now=self._started)
-        self._note(candidate, result)
+        note(self._context.watch, candidate, result)
         self._served(candidate, result.status, result.usage, result.fault)
         self._settle()
 
@@ -172,25 +159,13 @@ class Dispatch:
         return owner if taken else None
 
     async def _is_over(self, candidate: Candidate, result: Result) -> bool:
-        self._note(candidate, result)
+        note(self._context.watch, candidate, result)
         match result:
             case Served() | Broken():
                 self._served(candidate, result.status, result.usage, result.fault)
                 return True
             case Refused():
                 return await self._refused(candidate, result)
-
-    def _note(self, candidate: Candidate, result: Result) -> None:
-        self._tell_watch(candidate, result)
-        if result.fault is not None and result.fault.kind in TIMED_OUT:
-            child(TIMEOUTS, TIMED_OUT[result.fault.kind]).inc()
-
-    def _tell_watch(self, candidate: Candidate, result: Result) -> None:
-        match result:
-            case Refused(fault) if fault.kind in UNREACHED:
-                self._context.watch.connection_failed(candidate.upstream)
-            case Refused(Fault(status=int(status))) | Served(status) | Broken(_, status):
-                self._context.watch.answered(candidate.upstream, status)
 
     def _served(
         self, candidate: Candidate, status: int, usage: Usage, fault: Fault | None

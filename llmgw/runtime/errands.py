@@ -14,9 +14,10 @@ from llmgw.core.types import PoolName
 from llmgw.core.wire import Call
 from llmgw.runtime.answer import Errand, Tools
 from llmgw.runtime.capacity import Capacity
-from llmgw.runtime.dispatch import Context, Watch
+from llmgw.runtime.dispatch import Context
 from llmgw.runtime.early import EarlyCommit
 from llmgw.runtime.journey import Journey
+from llmgw.runtime.noted import Watch
 from llmgw.runtime.pins import Keeper, Pins
 from llmgw.runtime.ports import ANYBODY, Client, Downstream
 from llmgw.runtime.settler import Settler

@@ -17,7 +17,8 @@ from llmgw.core.pins import made_by
 from llmgw.core.plan import RoutePlan
 from llmgw.core.types import Dialect
 from llmgw.runtime.answer import request_for
-from llmgw.runtime.express_call import Asked, ExpressCall, Sent
+from llmgw.runtime.asked import Asked, Sent
+from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.lanes import Lane, Lanes, Seat
 
@@ -93,7 +94,7 @@ class Express:
         gateway, upstream = self._gateway, seat.candidate.upstream
         request = request_for(seat.candidate, asked.call, instance=gateway.instance)
         head = gateway.errands.tools.upstreams.render(upstream, request)
-        rest = sized(head, len(head) - len(END)).rest
+        rest, _ = sized(head, len(head) - len(END))
         return Sent(upstream, rest.split(asked.call.request_id.encode()))
 
 

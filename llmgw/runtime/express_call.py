@@ -7,28 +7,25 @@ is, in the loop that may try the next one (`runtime/dispatch.py`), as if it had 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple, Protocol
 
-from llmgw.core import document
-from llmgw.core.config import Upstream
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failover import Failover, Outcome
-from llmgw.core.failures import MAX_CLASSIFIED_BYTES, find_error
-from llmgw.core.lines import AnswerForm, AnswerKind, form_of
+from llmgw.core.failures import MAX_CLASSIFIED_BYTES
+from llmgw.core.lines import AnswerForm, AnswerKind
 from llmgw.core.plan import RoutePlan
-from llmgw.core.policy import Principal
 from llmgw.core.settle import AttemptRow, RequestRow, Scope, scope_of
 from llmgw.core.types import AssignmentId
-from llmgw.core.usage import Usage, usage_of_answer, usage_of_body
-from llmgw.core.wire import Call
+from llmgw.core.usage import Usage
 from llmgw.observe.metrics import IN_FLIGHT, OPEN_STREAMS, TIME_TO_HEADERS
 from llmgw.runtime.answer import Errand, Served
+from llmgw.runtime.asked import Asked
 from llmgw.runtime.attempt import Begun, GoOn
+from llmgw.runtime.buffered import usage_of_success
 from llmgw.runtime.dispatch import Dispatch
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.journey import Journey, Stage, observe
 from llmgw.runtime.lanes import Lane, Seat
-from llmgw.runtime.ports import Client, LineDownstream, OpenExchange
+from llmgw.runtime.ports import Client, OpenExchange
 from llmgw.runtime.splice import ClientStalled, Splice
 from llmgw.runtime.streaming import StreamRelay
 from llmgw.runtime.way import HTTP, Way
@@ -37,57 +34,15 @@ OK = 200
 MOST_UNREAD = MAX_CLASSIFIED_BYTES  # of a document: a longer one is not judged whole
 
 
-class Host(Protocol):
-    """Whose request it is."""
-
-    def over(self) -> None:
-        """The answer is out, as far as it goes."""
-
-    def hand_over(self) -> None:
-        """See to it that `ExpressCall.go_on` is awaited, or `leave` called."""
-
-
-class Sent(NamedTuple):
-    """The head of a request as an upstream got it, without what is each request's own."""
-
-    upstream: Upstream
-    parts: list[bytes]  # the request's id stands between them
-
-    def head(self, request_id: str, length: int) -> bytes:
-        rest = request_id.encode().join(self.parts)
-        return b"%b\r\ncontent-length: %d\r\n\r\n" % (rest, length)
-
-
-class Asked(NamedTuple):
-    """A request with whoever waits for its answer."""
-
-    call: Call
-    principal: Principal
-    client: Client
-    downstream: LineDownstream
-    host: Host
-    memo: dict[AssignmentId, Sent]  # of requests that had the same head
-
-
 class ExpressCall:
     """Ends by telling its host once, or goes on in `go_on`."""
 
-    __slots__ = (
-        "_asked",
-        "_began",
-        "_exchange",
-        "_form",
-        "_gateway",
-        "_lane",
-        "_plan",
-        "_relay",
-        "_seat",
-        "_splice",
-        "_turn",
-        "errand",
-        "overhead",
-        "started",
-    )
+    # what most calls never set stands in the class
+    errand: Errand | None = None
+    overhead = 0.0  # seconds
+    _form: AnswerForm | None = None  # None: the head has not come
+    _relay: StreamRelay | None = None
+    _splice: Splice | None = None
 
     def __init__(
         self,
@@ -106,21 +61,17 @@ class ExpressCall:
         self._exchange = exchange
         self._turn = turn
         self._plan = plan
-        self._form: AnswerForm | None = None  # None: the head has not come
-        self._relay: StreamRelay | None = None
-        self._splice: Splice | None = None
         tools = gateway.errands.tools
         self._began = now = tools.clock()
         self.started = tools.wall()
-        self.overhead = 0.0  # seconds
         lane.budget.request(now)
         IN_FLIGHT.inc()
         seat.entry.in_flight += 1
         seat.entry.watchers.add(self)
         seat.running.inc()
         gateway.settler.begin_running(asked.call.request_id, self)
-        # a stream's wait for its first event is looked after from its beginning
-        self.errand: Errand | None = self._make_errand() if asked.call.stream else None
+        if asked.call.stream:  # the wait for its first event is looked after from its beginning
+            self.errand = self._make_errand()
         exchange.listen(self._moved)
         if exchange.fault is not None:
             self._hand_over()
@@ -200,7 +151,7 @@ class ExpressCall:
         if head.status != OK:
             return None
         try:
-            form = form_of(head.headers, from_account=seat.candidate.is_account)
+            form = self._lane.forms.of(head.headers, from_account=seat.candidate.is_account)
         except ValueError:  # a line that can't be passed on
             return None
         if form.kind is AnswerKind.ENCODED:
@@ -216,7 +167,11 @@ class ExpressCall:
         """A whole document, which is handed over where it may be no success."""
         began = time.perf_counter()
         asked = self._asked
-        usage = None if asked.downstream.committed else _usage_of(form, body, asked.call)
+        usage = (
+            None
+            if asked.downstream.committed
+            else usage_of_success(form.kind, body, asked.call.route.dialect)
+        )
         if usage is None:
             self._hand_over()
             return
@@ -313,18 +268,19 @@ class ExpressCall:
 
     def _settle(self, usage: Usage, first_event: float | None) -> None:
         """One attempt, and it served."""
-        gateway, candidate = self._gateway, self._seat.candidate
+        gateway, seat, lane = self._gateway, self._seat, self._lane
         call, principal = self._asked.call, self._asked.principal
-        gateway.errands.watch.answered(candidate.upstream, OK)
+        if seat.entry.state.health.streak:
+            gateway.errands.watch.answered(seat.candidate.upstream, OK)
         started, ended = self.started, gateway.errands.tools.wall()
-        served, id = Outcome.SUCCEEDED, call.request_id
+        id, served, assignment = call.request_id, Outcome.SUCCEEDED, seat.candidate.assignment
         gateway.settler.succeed(
             RequestRow(
                 id,
                 principal.pool,
                 principal.key,
                 call.model,
-                call.lane,
+                lane.route_class,
                 call.route.path,
                 call.stream,
                 served,
@@ -334,24 +290,12 @@ class ExpressCall:
                 ended,
                 usage,
             ),
-            AttemptRow(id, 1, candidate.assignment, served, None, OK, started, ended),
+            AttemptRow(id, 1, assignment, served, None, OK, started, ended),
             client=self._asked.client,
-            model_label=self._lane.label,
+            counters=seat.success,
             first_event=first_event,
         )
 
     def _end(self) -> None:
         IN_FLIGHT.dec()
         self._asked.host.over()
-
-
-def _usage_of(form: AnswerForm, body: bytes, call: Call) -> Usage | None:
-    """What a document tells of tokens; None: it is not, or not surely, a success."""
-    if len(body) > MOST_UNREAD:
-        return None
-    if form.kind is not AnswerKind.JSON:
-        return usage_of_body(body, call.route.dialect)
-    answer = document.parse(body)
-    if answer is None or find_error(answer) is not None:
-        return None
-    return usage_of_answer(answer, body, call.route.dialect)

@@ -24,9 +24,10 @@ from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS, child, mod
 from llmgw.runtime.answer import Errand, Tools
 from llmgw.runtime.board import Board
 from llmgw.runtime.capacity import Capacity
-from llmgw.runtime.dispatch import Dispatch, Watch
+from llmgw.runtime.dispatch import Dispatch
 from llmgw.runtime.errands import Errands
 from llmgw.runtime.journey import Journey, Stage
+from llmgw.runtime.noted import Watch
 from llmgw.runtime.observed import Observed
 from llmgw.runtime.pins import Pins
 from llmgw.runtime.ports import Downstream, Stores, Upstreams

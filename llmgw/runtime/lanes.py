@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from llmgw.core.budget import RetryBudget
 from llmgw.core.config import Config
 from llmgw.core.eligibility import Candidate, Eligibility
+from llmgw.core.lines import AnswerForms
 from llmgw.core.policy import Principal
-from llmgw.core.types import AssignmentId, PoolName, Strategy
+from llmgw.core.types import AssignmentId, PoolName, RouteClass, Strategy
 from llmgw.core.wire import Call
 from llmgw.observe.metrics import ASSIGNMENT_IN_FLIGHT, child
 from llmgw.observe.plain import Gauge
 from llmgw.runtime.gateway import MODEL_EXCLUSIONS, Gateway
 from llmgw.runtime.registry import Entry
+from llmgw.runtime.settler import SuccessCounters, success_counters
 from llmgw.runtime.snapshot import Snapshot
 
 MOST_KEPT = 4096  # clients choose model names: what is kept of them is bounded
@@ -34,6 +36,7 @@ class Seat:
     candidate: Candidate
     entry: Entry
     running: Gauge
+    success: SuccessCounters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,8 @@ class Lane:
     valid_until: float  # monotonic
     eligibility: Eligibility
     label: str  # of the model, in metrics
+    route_class: RouteClass
+    forms: AnswerForms
     seats: Mapping[AssignmentId, Seat]
     first: tuple[Seat, ...]  # of which one comes first, by turns; empty: the plan has to tell
     budget: RetryBudget
@@ -58,6 +63,7 @@ class Lanes:
         self._gateway = gateway
         self._clock = clock
         self._kept: dict[Key, Lane] = {}
+        self._forms = AnswerForms()
 
     def find(self, snapshot: Snapshot, call: Call, principal: Principal) -> Lane | None:
         """None: there is something to wait for, to count or to refuse."""
@@ -87,7 +93,8 @@ class Lanes:
         eligibility = gateway.router.eligible(snapshot, gateway.ask_of(call, principal))
         if not eligibility.candidates or any(map(eligibility.excluded.get, MODEL_EXCLUSIONS)):
             return None
-        seats = {one.assignment: self._seat(one) for one in eligibility.candidates}
+        label = gateway.label(principal.pool, call.model)
+        seats = {one.assignment: self._seat(one, label) for one in eligibility.candidates}
         found = {name: seat for name, seat in seats.items() if seat is not None}
         by_turns = pool.strategy is Strategy.ROUND_ROBIN and len(found) == len(seats)
         first = _first_tier(eligibility) if by_turns else ()
@@ -97,18 +104,25 @@ class Lanes:
             board,
             eligibility.valid_until,
             eligibility,
-            gateway.label(principal.pool, call.model),
+            label,
+            call.lane,
+            self._forms,
             found,
             tuple(found[one.assignment] for one in first),
             gateway.errands.budget(principal.pool),
         )
 
-    def _seat(self, candidate: Candidate) -> Seat | None:
+    def _seat(self, candidate: Candidate, label: str) -> Seat | None:
         """None: the upstream is gone."""
         entry = self._gateway.registry.entry(candidate.upstream)
         if entry is None:
             return None
-        return Seat(candidate, entry, child(ASSIGNMENT_IN_FLIGHT, candidate.assignment))
+        return Seat(
+            candidate,
+            entry,
+            child(ASSIGNMENT_IN_FLIGHT, candidate.assignment),
+            success_counters(candidate.assignment, label),
+        )
 
 
 def _has_waits(config: Config) -> bool:

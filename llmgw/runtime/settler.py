@@ -19,6 +19,7 @@ from llmgw.core.settle import (
     settlement,
     success_changes,
 )
+from llmgw.core.types import AssignmentId
 from llmgw.core.usage import Usage
 from llmgw.observe.metrics import (
     ASSIGNMENT_REQUESTS,
@@ -28,6 +29,7 @@ from llmgw.observe.metrics import (
     child,
     status_label,
 )
+from llmgw.observe.plain import Counter
 from llmgw.runtime.ports import ANYBODY, Client, RequestStore
 from llmgw.runtime.router import Router
 from llmgw.runtime.shared import SharedBoard
@@ -54,6 +56,24 @@ class _Running(NamedTuple):
     scope: Scope
     client: Client
     started: float
+
+
+class SuccessCounters(NamedTuple):
+    """What a success is counted in, looked up once for an assignment and a model."""
+
+    attempts: Counter
+    requests: Counter
+    tokens_in: Counter
+    tokens_out: Counter
+
+
+def success_counters(assignment: AssignmentId, model_label: str) -> SuccessCounters:
+    return SuccessCounters(
+        child(ATTEMPTS, model_label, status_label(200)),
+        child(ASSIGNMENT_REQUESTS, assignment, Outcome.SUCCEEDED),
+        child(TOKENS, model_label, "in"),
+        child(TOKENS, model_label, "out"),
+    )
 
 
 def _ignore(_: Settlement) -> None:
@@ -144,20 +164,24 @@ class Settler:
         attempt: AttemptRow,
         *,
         client: Client,
-        model_label: str,
+        counters: SuccessCounters,
         first_event: float | None,
     ) -> None:
-        """What `settle` comes to for a request whose one attempt, without a probe slot, served."""
+        """What `settle` comes to where the one attempt, without a probe slot, got 200."""
         self._young.pop(request.request_id, None)
         if not self._board.is_blank:
             self._board.apply(success_changes(request, attempt.assignment))
         done = Settlement(NOTHING, request, (attempt,), first_event)
         self._requests.record(done, client)
         self._observe(done)
-        child(ATTEMPTS, model_label, status_label(request.status)).inc()
-        child(ASSIGNMENT_REQUESTS, attempt.assignment, Outcome.SUCCEEDED).inc()
+        counters.attempts.inc()
+        counters.requests.inc()
+        tokens_in, tokens_out, _ = request.usage
+        if tokens_in:
+            counters.tokens_in.inc(tokens_in)
+        if tokens_out:
+            counters.tokens_out.inc(tokens_out)
         self._router.succeeded(attempt.assignment)
-        _count_tokens(request.usage, model_label)
 
     async def watch(self) -> None:
         """A loop: what runs long gets a row that tells of it should this process die."""

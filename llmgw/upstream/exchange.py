@@ -27,47 +27,27 @@ class Exchange:
     From its end on it touches the connection no more, which may serve another call.
     """
 
-    __slots__ = (
-        "_chunks",
-        "_connection",
-        "_framing",
-        "_full",
-        "_heard",
-        "_is_head_only",
-        "_keeps_alive",
-        "_listener",
-        "_loop",
-        "_paused",
-        "_reader",
-        "_sink",
-        "_waiter",
-        "ended",
-        "fault",
-        "head",
-        "stale",
-        "unread",
-    )
-
+    # What most calls never change stands in the class: to set it for each would cost as much as
+    # to read the head of its answer.
     head: ResponseHead  # once `has_head`
+    stale = False  # a reused connection was closed before any response byte
+    ended = False
+    fault: UpstreamError | None = None  # why it ended before its body did
+    unread = 0  # bytes
+    _reader: HeadReader | None = None  # of a head that is not read at once
+    _framing: Framing | None = None  # None: the head is not whole
+    _keeps_alive = False
+    _heard = False  # a response byte came
+    _full = False  # the socket is left alone, for too much is unread
+    _paused = False  # the same, for `pause` was called
+    _waiter: asyncio.Future[None] | None = None
+    _sink: Sink | None = None
+    _listener: Callable[[], None] | None = None
 
     def __init__(self, connection: Connection, method: str) -> None:
-        self.stale = False  # a reused connection was closed before any response byte
-        self.ended = False
-        self.fault: UpstreamError | None = None  # why it ended before its body did
         self._connection = connection
-        self._loop = asyncio.get_running_loop()
-        self._is_head_only = method == "HEAD"
-        self._reader: HeadReader | None = None  # of a head that is not read at once
-        self._framing: Framing | None = None  # None: the head is not whole
-        self._keeps_alive = False
-        self._heard = False  # a response byte came
+        self._method = method
         self._chunks: list[bytes] = []
-        self.unread = 0  # bytes
-        self._full = False  # the socket is left alone, for too much is unread
-        self._paused = False  # the same, for `pause` was called
-        self._waiter: asyncio.Future[None] | None = None
-        self._sink: Sink | None = None
-        self._listener: Callable[[], None] | None = None
 
     @property
     def has_head(self) -> bool:
@@ -91,7 +71,8 @@ class Exchange:
             if on_sent is not None:
                 on_sent(self.fail)
             if header_timeout is not None:
-                timer = self._loop.call_later(header_timeout, self._time_out)
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(header_timeout, self._time_out)
             while self._framing is None:
                 if self.fault is not None:
                     raise self.fault
@@ -207,7 +188,7 @@ class Exchange:
 
     async def _wait(self) -> None:
         """Until something came or the call has ended."""
-        waiter = self._waiter = self._loop.create_future()
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
         try:
             await waiter
         finally:
@@ -220,10 +201,10 @@ class Exchange:
     def _read_head(self, data: bytes) -> tuple[Answer | None, bytes]:
         """Raises `UpstreamError` (INVALID)."""
         if self._reader is None:
-            answer, rest = read_at_once(data, bodiless=self._is_head_only)
+            answer, rest = read_at_once(data, bodiless=self._method == "HEAD")
             if answer is not None:
                 return answer, rest
-            self._reader = HeadReader("HEAD" if self._is_head_only else "GET")
+            self._reader = HeadReader(self._method)
         rest = self._reader.feed(data)
         return self._reader.answer, rest
 

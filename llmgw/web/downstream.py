@@ -45,34 +45,26 @@ class HttpDownstream:
     Without a `request` it refuses what was no request, and ends the connection.
     """
 
-    __slots__ = (
-        "_chunked",
-        "_connection",
-        "_ended",
-        "_head_only",
-        "_keep",
-        "_request",
-        "_speaks_1_1",
-        "bytes_sent",
-        "ending",
-        "own",
-        "status",
-    )
+    # What a whole answer in one write does not change stands in the class.
+    status = 0
+    bytes_sent = 0
+    ending = Ending.WHOLE
+    _keep = False
+    _chunked = False
+    _ended = False
+    _request: web.BaseRequest | None = None
+    _speaks_1_1 = True
+    _head_only = False
 
     def __init__(
         self, connection: Connection, request: web.BaseRequest | None, *, own: bytes = b""
     ) -> None:
         self._connection = connection
-        self._request = request
-        self._speaks_1_1 = request is None or request.version >= HttpVersion11
-        self._head_only = request is not None and request.method == "HEAD"
-        self._keep = False
-        self._chunked = False
-        self._ended = False
         self.own = own
-        self.status = 0
-        self.bytes_sent = 0
-        self.ending = Ending.WHOLE
+        if request is not None:
+            self._request = request
+            self._speaks_1_1 = request.version >= HttpVersion11
+            self._head_only = request.method == "HEAD"
 
     @property
     def committed(self) -> bool:
@@ -172,10 +164,9 @@ class HttpDownstream:
 class WholeDownstream(HttpDownstream):
     """Of an HTTP/1.1 request that was there as a whole before anything was done for it."""
 
-    __slots__ = ()
-
     def __init__(self, connection: Connection, *, own: bytes) -> None:
-        super().__init__(connection, None, own=own)
+        self._connection = connection
+        self.own = own
 
     @property
     def keeps(self) -> bool:

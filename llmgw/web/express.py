@@ -17,7 +17,8 @@ from llmgw.core.policy import KeyRing, Principal, admit, token_of
 from llmgw.core.routes import BY_PATH, ModelIn, Route
 from llmgw.core.types import AssignmentId, Headers
 from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object
-from llmgw.runtime.express_call import Asked, ExpressCall, Sent
+from llmgw.runtime.asked import Asked, Sent
+from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, observe
 from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.web.access import AccessRecord, Ending, OnComplete
@@ -37,7 +38,7 @@ class Carrier(Protocol):
         """None: it has to go the way that may wait."""
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """A head that has been read, with all that follows from it alone."""
 
     keyring: KeyRing
@@ -58,15 +59,16 @@ class ExpressDoor:
     def __init__(self, gateway: Gateway, carrier: Carrier, *, tell: OnComplete) -> None:
         self._gateway = gateway
         self._carrier = carrier
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, Known] = {}
         self.tell = tell
 
-    def take(self, connection: Connection, data: bytes) -> ExpressRide | None:
-        """None: nothing was done. Else the ride tells the connection when it is over."""
+    def take(self, connection: Connection, data: bytes) -> ExpressRide | Gathering | None:
+        """None: nothing was done. A ride tells the connection when it is over; what is gathered
+        comes back to `begin` once it is whole."""
         began = time.perf_counter()
         end = data.find(END)
         rest, length = sized(data, end)
-        if end < 0 or length is None or end + len(END) + length != len(data):
+        if end < 0 or length is None:
             return None
         gateway = self._gateway
         known = self._known.get(rest)
@@ -74,13 +76,21 @@ class ExpressDoor:
             known = self._learn(rest)
             if known is None:
                 return None
-        config = gateway.config
-        if length > config.gateway.max_request_body_bytes or (
-            known.has_origin and config.gateway.cors_origins
-        ):
+        limits = gateway.config.gateway
+        if length > limits.max_request_body_bytes or (known.has_origin and limits.cors_origins):
             return None
+        start = end + len(END)
+        missing = start + length - len(data)
+        if missing > 0:
+            return Gathering(self, connection, known, start, missing, data)
+        return self.begin(connection, known, data[start:], began) if missing == 0 else None
+
+    def begin(
+        self, connection: Connection, known: Known, body: bytes, began: float
+    ) -> ExpressRide | None:
+        """`began`: when it was there as a whole, by `time.perf_counter`."""
+        gateway = self._gateway
         request_id = gateway.new_request_id()
-        body = data[end + len(END) :]
         try:
             call = build_call(
                 parse_object(body),
@@ -88,27 +98,25 @@ class ExpressDoor:
                 target=known.target,
                 headers=known.headers,
                 body=body,
-                models=config.models,
+                models=gateway.config.models,
                 request_id=request_id,
                 asker=known.asker,
             )
             admit(known.principal, call)
         except GatewayError:
             return None
-        own = id_lines(request_id, known.route.dialect)
-        ride = ExpressRide(
-            self, connection, WholeDownstream(connection, own=own), call, known, began
-        )
+        downstream = WholeDownstream(connection, own=id_lines(request_id, known.route.dialect))
+        ride = ExpressRide(self, connection, downstream, call, known, began)
         overhead = observe(Stage.PARSE, began)
         began = time.perf_counter()
-        asked = Asked(call, known.principal, known.client, ride.downstream, ride, known.memo)
+        asked = Asked(call, known.principal, known.client, downstream, ride, known.memo)
         carried = ride.call = self._carrier.begin(asked)
         if carried is None:
             return None
         carried.overhead += overhead + observe(Stage.PLAN, began)
         return ride
 
-    def _learn(self, head: bytes) -> _Known | None:
+    def _learn(self, head: bytes) -> Known | None:
         plain = plain_head(head)
         route = None if plain is None else BY_PATH.get(plain.path)
         if plain is None or route is None or route.model_in is not ModelIn.BODY:
@@ -120,7 +128,7 @@ class ExpressDoor:
             refuse_loop(headers, instance=gateway.instance)
         except GatewayError:
             return None
-        known = _Known(
+        known = Known(
             keyring,
             expires_at,
             route,
@@ -136,6 +144,37 @@ class ExpressDoor:
             self._known.clear()
         self._known[head] = known
         return known
+
+
+class Gathering:
+    """A request whose body is still coming in."""
+
+    def __init__(
+        self,
+        door: ExpressDoor,
+        connection: Connection,
+        known: Known,
+        start: int,
+        missing: int,
+        data: bytes,
+    ) -> None:
+        self._door = door
+        self._connection = connection
+        self._known = known
+        self._start = start  # of the body, in what came first
+        self.missing = missing  # bytes; below 0: the next request has come as well
+        self.parts = [data]
+
+    def add(self, data: bytes) -> None:
+        self.parts.append(data)
+        self.missing -= len(data)
+
+    def begin(self) -> ExpressRide | None:
+        """It is there as a whole."""
+        began = time.perf_counter()
+        first, *others = self.parts
+        body = b"".join((memoryview(first)[self._start :], *others))
+        return self._door.begin(self._connection, self._known, body, began)
 
 
 class ExpressRide(Ride):
@@ -158,7 +197,7 @@ class ExpressRide(Ride):
         connection: Connection,
         downstream: WholeDownstream,
         request: Call,
-        known: _Known,
+        known: Known,
         began: float,
     ) -> None:
         self._door = door
@@ -229,7 +268,7 @@ class ExpressRide(Ride):
         )
 
 
-def _holds(known: _Known, keyring: KeyRing) -> bool:
+def _holds(known: Known, keyring: KeyRing) -> bool:
     if known.keyring is not keyring:
         return False
     return known.expires_at is None or time.time() < known.expires_at

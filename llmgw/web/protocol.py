@@ -123,8 +123,8 @@ class Connection(RidingLoop):
     @property
     def is_idle(self) -> bool:
         """Between two requests, with no byte of the next one."""
-        is_waiting = self._waiter is not None and not self._messages and self._ride is None
-        return is_waiting and not self._head_bytes
+        is_waiting = self._waiter is not None and not self._messages and not self._head_bytes
+        return is_waiting and self._ride is None and self._gathered is None
 
     @property
     def is_ending(self) -> bool:
@@ -193,6 +193,7 @@ class Connection(RidingLoop):
         if self._ride is not None:
             self.abort()
             return False
+        self._parse_gathered()
         if self.turn is None and not self._messages:
             return False
         if not self._has_whole_turn() and (self._break_bodies() or self._has_malformed()):

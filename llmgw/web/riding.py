@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from llmgw.core.fields import END
-from llmgw.web.limits import READ_AHEAD_BYTES
+from llmgw.web.limits import BODY_SILENCE, READ_AHEAD_BYTES
 from llmgw.web.loop import Handed
 from llmgw.web.writing import AnsweringLoop
 
@@ -23,14 +23,40 @@ class Ride(Handed):
         """The client has left."""
 
 
-Take = Callable[[Any, bytes], Ride | None]
-"""Serves the request that a connection's bytes are, as a whole; None: it has to be parsed."""
+class Gathered(Protocol):
+    """A request whose body is still coming in, kept from the parser."""
+
+    @property
+    def missing(self) -> int:
+        """Bytes; below 0: more has come than belongs to it."""
+
+    @property
+    def parts(self) -> list[bytes]:
+        """All that has come."""
+
+    def add(self, data: bytes) -> None: ...
+
+    def begin(self) -> Ride | None:
+        """It is there as a whole; None: it has to be parsed."""
+
+
+Take = Callable[[Any, bytes], Ride | Gathered | None]
+"""Serves the request that begins with a connection's bytes; None: it has to be parsed."""
 
 
 class RidingLoop(AnsweringLoop):
     """The task and aiohttp's parser sleep while a ride is on."""
 
-    __slots__ = ("_ahead", "_fed", "_head_size", "_ride", "_taker", "idle_since")
+    __slots__ = (
+        "_ahead",
+        "_fed",
+        "_gathered",
+        "_head_size",
+        "_patience",
+        "_ride",
+        "_taker",
+        "idle_since",
+    )
 
     def __init__(
         self, server: Any, *, loop: asyncio.AbstractEventLoop, take: Take | None, **options: Any
@@ -39,12 +65,15 @@ class RidingLoop(AnsweringLoop):
         self._taker = take
         self._ride: Ride | None = None
         self._ahead = b""  # what came behind its request
+        self._gathered: Gathered | None = None
+        self._patience: asyncio.TimerHandle | None = None  # with what is gathered
         self._fed = 0  # bytes that the parser got since it surely held none
         self._head_size = 0  # of the first request in them
         self.idle_since = loop.time()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         ride, self._ride = self._ride, None
+        self._end_gathering()
         super().connection_lost(exc)
         if ride is not None:
             ride.leave()
@@ -52,6 +81,8 @@ class RidingLoop(AnsweringLoop):
     def data_received(self, data: bytes) -> None:
         if self._ride is not None:
             self._come_ahead(data)
+        elif self._gathered is not None:
+            self._gather(self._gathered, data)
         elif self._fed or self._waiter is None or not self._take(data):
             self._parse(data)
 
@@ -92,8 +123,35 @@ class RidingLoop(AnsweringLoop):
             or self._upgraded
         ):
             return False
-        self._ride = self._taker(self, data)
-        return self._ride is not None
+        taken = self._taker(self, data)
+        if taken is None or isinstance(taken, Ride):
+            self._ride = taken
+            return taken is not None
+        self._gathered = taken
+        self._patience = self._loop.call_later(BODY_SILENCE, self._parse_gathered)
+        return True
+
+    def _gather(self, gathered: Gathered, data: bytes) -> None:
+        gathered.add(data)
+        if gathered.missing > 0:
+            return
+        self._ride = gathered.begin() if gathered.missing == 0 else None
+        if self._ride is None:
+            self._parse_gathered()
+        else:
+            self._end_gathering()
+
+    def _end_gathering(self) -> list[bytes]:
+        gathered, self._gathered = self._gathered, None
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+        return [] if gathered is None else gathered.parts
+
+    def _parse_gathered(self) -> None:
+        """It is no such request, or takes long: then what is said of others holds for it."""
+        for part in self._end_gathering():
+            self._parse(part)
 
     def _parse(self, data: bytes) -> None:
         if not self._fed:
@@ -113,6 +171,6 @@ class RidingLoop(AnsweringLoop):
             self._pause_reading_for_buffer()
 
     def _process_keepalive(self) -> None:
-        if self._ride is not None:
+        if self._ride is not None or self._gathered is not None:
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         super()._process_keepalive()

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
+from llmgw.core.members import with_model
 from llmgw.core.routes import BY_PATH
 from llmgw.core.types import RouteClass
-from llmgw.core.members import with_model
 from llmgw.core.wire import MAX_DEPTH, MAX_FILES, parse_call
 from tests import builders
 

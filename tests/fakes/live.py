@@ -17,11 +17,13 @@ from aiohttp import WSMsgType, web
 
 from llmgw.core.config import Account, Config, KeyConfig, Node
 from llmgw.core.policy import KeyRing
+from llmgw.runtime.express import Express
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.tasks import Supervisor
 from llmgw.upstream.pool import Pools
 from llmgw.upstream.websocket import Sockets
+from llmgw.web.express import ExpressDoor
 from llmgw.web.live import LiveDoor
 from llmgw.web.pages import public_pages
 from llmgw.web.server import WebServer
@@ -224,7 +226,9 @@ class Whole:
         self._supervisor.loop("wheel", self.gateway.wheel.run)
         self.live = LiveDoor(self.gateway, self.sockets, lambda: self.draining)
         pages = public_pages(self.gateway, self.live.pages, upgrades=self.live.upgrades)
-        self.server = WebServer(Site(self.gateway, pages))
+        site = Site(self.gateway, pages)
+        site.take = ExpressDoor(self.gateway, Express(self.gateway), tell=site.tell).take
+        self.server = WebServer(site)
         sock = socket.create_server(("127.0.0.1", 0))
         sock.setblocking(False)
         self.port = sock.getsockname()[1]

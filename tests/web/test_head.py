@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmgw.web import head
 from llmgw.core.lines import header_lines
+from llmgw.web import head
 from llmgw.web.head import date_line, status_line
 
 
