@@ -20,8 +20,8 @@ from llmgw.runtime.router import Router
 from llmgw.runtime.settler import OPEN_AFTER, Settler
 from llmgw.runtime.shared import SharedBoard
 from tests.builders import config, node
-from tests.fakes.calls import until
 from tests.fakes.clock import Clock
+from tests.fakes.patience import until
 from tests.fakes.stores import AWAY, FakeDatabase
 
 ERROR = Verdict(Whose.UPSTREAM, True, Effect.FAILURE, "upstream_error", demote_for=60.0)

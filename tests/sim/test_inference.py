@@ -6,6 +6,7 @@ import pytest
 
 from llmgw.sim.ask import Api
 from llmgw.sim.node import SimNode
+from tests.fakes.patience import until
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -185,11 +186,3 @@ async def test_a_client_that_leaves_ends_its_stream(http):
         await until(lambda: node.state.running == 0)
         assert node.seen[0].outcome == "cancelled"
         assert node.seen[0].tokens < 1000
-
-
-async def until(is_so):
-    for _ in range(600):
-        if is_so():
-            return
-        await asyncio.sleep(0.005)
-    raise TimeoutError

@@ -7,7 +7,8 @@ import pytest
 
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.pool import Pools, PoolStats
-from tests.fakes.calls import call, node, read_all, until
+from tests.fakes.calls import call, node, read_all
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.rawserver import (
     CERTIFICATE,
     CHUNKED,
@@ -311,7 +312,7 @@ async def test_a_reload_keeps_what_stays_and_lets_busy_calls_finish(pools):
         go.set()
 
         assert await read_all(busy) == b"done"
-        await asyncio.wait_for(leaves.peers[0].over.wait(), 1)
+        await asyncio.wait_for(leaves.peers[0].over.wait(), WITHIN)
         assert list(pools.stats()) == [node(stays.port).url]
 
 
@@ -320,7 +321,7 @@ async def test_a_reload_closes_idle_connections_to_nodes_that_left(pools):
         await ask(pools, server)
         pools.keep([])
 
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
         assert pools.stats() == {}
 
 
@@ -351,7 +352,7 @@ async def test_a_stop_cuts_what_still_runs_and_repeats_nothing(pools):
         with pytest.raises(UpstreamError) as cut:
             await reading.read()
         assert (lost.value.kind, cut.value.kind) == (FaultKind.LOST, FaultKind.CUT)
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
     assert len(server.peers) == 1
 
 
@@ -388,5 +389,5 @@ async def test_calls_over_tls_keep_their_connection():
 
         assert pools.stats() == {upstream.url: (1, 1, 1)}
         pools.close()
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
     assert server.requests[0].values("host") == [f"localhost:{server.port}"]

@@ -11,8 +11,9 @@ from llmgw.web import protocol, watches
 from llmgw.web.access import Ending
 from llmgw.web.pages import public_pages
 from tests.fakes.gateway import JSON
+from tests.fakes.patience import until
 from tests.fakes.raw_client import chat, request
-from tests.web.conftest import Door, opened, until
+from tests.web.conftest import Door, opened
 
 CANARY = "sk-CANARY-9f8e7d"
 SECRET = ("Authorization", f"Bearer {CANARY}")

@@ -8,8 +8,9 @@ import pytest
 from llmgw.web import server
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
+from tests.fakes.patience import until
 from tests.fakes.raw_client import RawClient, chat, request
-from tests.web.conftest import listening, until
+from tests.web.conftest import listening
 
 
 @pytest.fixture
