@@ -16,6 +16,7 @@ from llmgw.runtime.tasks import Supervisor
 from tests.builders import account, config, node
 from tests.fakes.asked import Asked, settle
 from tests.fakes.clock import Clock
+from tests.fakes.patience import WITHIN
 
 A, B = node("a", 1), node("b", 2)
 ACCOUNT = account("acct", 3)
@@ -162,20 +163,20 @@ class TestFirstRound:
     async def test_does_not_wait_for_accounts(self, supervisor):
         house = House(supervisor, ACCOUNT)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
     async def test_does_not_wait_for_a_node_that_a_reload_removed(self, house):
         await house.asked.answer("a", LLAMA)
 
         house.reload(A)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
     async def test_counts_a_listing_that_broke(self, house):
         await house.asked.answer("a", LookupError())
         await house.asked.answer("b", LLAMA)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
 
 class TestRecheck:
