@@ -20,6 +20,7 @@ from llmgw.upstream.listing import list_models
 from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
 from tests.builders import config, node
+from tests.fakes.patience import WITHIN
 from tests.fakes.rawserver import Peer, RawServer, json_answer
 
 INTERVAL = 0.02
@@ -194,7 +195,7 @@ async def test_a_stop_during_hanging_questions_ends_at_once_and_quietly(
     Watching(server.port, supervisor, client)
     await asyncio.sleep(3 * INTERVAL)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         await supervisor.stop()
 
     assert supervisor.names == ()
