@@ -16,6 +16,7 @@ from llmgw.runtime.registry import Registry
 from llmgw.runtime.scraper import LoadScraper
 from llmgw.runtime.tasks import Supervisor
 from llmgw.upstream.client import WatchClient
+from llmgw.upstream.known_lists import KnownLists
 from llmgw.upstream.listing import list_models
 from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
@@ -58,7 +59,7 @@ class Watching:
         self.registry = Registry(config(node("a", port), gateway=self.gateway, discovery=PATIENT))
         self.lanes = (
             HealthMonitor(self.registry, supervisor, partial(probe, client)),
-            DiscoveryLoop(self.registry, supervisor, partial(list_models, client)),
+            DiscoveryLoop(self.registry, supervisor, partial(list_models, client, KnownLists())),
             LoadScraper(
                 self.registry,
                 supervisor,
