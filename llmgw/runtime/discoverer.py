@@ -44,7 +44,9 @@ class DiscoveryLoop:
         self._supervisor = supervisor
         self._list_models = list_models
         self._log = ListingLog()
-        self._rounds = Rounds[Upstream]("listing of", self._list, supervisor, clock=registry.clock)
+        self._rounds = Rounds[Upstream](
+            "listing of", self._list, supervisor, clock=registry.clock, shift=1 / 3
+        )
         self._rechecks: dict[Place, _Recheck] = {}
         self._unlisted = {place_of(node) for node in registry.config.nodes}
         self._first_round = asyncio.Event()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Protocol
 
 from llmgw.core import discovery, health
 from llmgw.core.config import Config, Node, Upstream
@@ -36,26 +37,34 @@ class DiscoveryStep:
     after: ModelDiscovery
 
 
+class Watcher(Protocol):
+    """One attempt that waits for its node's first byte."""
+
+    def tell(self) -> None:
+        """The node is dead."""
+
+
 @dataclass(eq=False, slots=True)
-class _Entry:
+class Entry:
     """One upstream's live state; stays the same object over a reload that keeps its URL."""
 
     state: UpstreamState
     in_flight: int = 0
-    watchers: set[_Watcher] = field(default_factory=set)
+    watchers: set[Watcher] = field(default_factory=set)
 
     def leave(self) -> None:
         self.in_flight -= 1
 
 
 class _Watcher:
-    """One attempt that waits for its node's first byte."""
+    __slots__ = ("_entry", "_told")
 
-    __slots__ = ("_entry", "tell")
-
-    def __init__(self, entry: _Entry, tell: Callable[[], None]) -> None:
+    def __init__(self, entry: Entry, told: Callable[[], None]) -> None:
         self._entry = entry
-        self.tell = tell
+        self._told = told
+
+    def tell(self) -> None:
+        self._told()
 
     def remove(self) -> None:
         self._entry.watchers.discard(self)
@@ -74,7 +83,7 @@ class Registry:
         self._config = config
         self._version = 1
         self._listings = 1
-        self._entries = {one.name: _Entry(UpstreamState(one)) for one in config.upstreams}
+        self._entries = {one.name: Entry(UpstreamState(one)) for one in config.upstreams}
         self._places = {place_of(entry.state.upstream): entry for entry in self._entries.values()}
         self._fleet: Fleet | None = None
 
@@ -122,6 +131,9 @@ class Registry:
         before = entry.state.health
         threshold = self._config.gateway.health_fail_threshold
         after = health.advance(before, event, fail_threshold=threshold)
+        if after is before:  # as most checks leave it
+            return HealthStep(before, after)
+        self._version += self._routed_by(before) != self._routed_by(after)
         self._put(entry, replace(entry.state, health=after))
         if after.is_unreachable and not before.is_unreachable:
             _tell(entry)
@@ -140,19 +152,27 @@ class Registry:
             fail_threshold=self._config.gateway.health_fail_threshold,
             is_account=entry.state.is_account,
         )
-        self._put(entry, replace(entry.state, discovery=after))
-        return DiscoveryStep(entry.state.upstream, before, after)
+        if _offers(after) != _offers(before):
+            self._version += 1
+            self._listings += 1
+        seen = entry.state
+        self._put(entry, UpstreamState(seen.upstream, seen.health, after, seen.load, seen.gpus))
+        return DiscoveryStep(seen.upstream, before, after)
 
     def set_load(self, upstream: Upstream, load: EngineLoad | None) -> None:
         """What the engine's metrics say; None: unknown, our own in-flight counts must do."""
         entry = self._places.get(place_of(upstream))
-        if entry is not None:
+        if entry is not None and load != entry.state.load:
             self._put(entry, replace(entry.state, load=load))
 
     def set_gpus(self, upstream: Upstream, gpus: tuple[Gpu, ...]) -> None:
         entry = self._places.get(place_of(upstream))
-        if entry is not None:
+        if entry is not None and gpus != entry.state.gpus:
             self._put(entry, replace(entry.state, gpus=gpus))
+
+    def entry(self, upstream: Upstream) -> Entry | None:
+        """For whoever counts itself in and out, and watches, without a look-up each time."""
+        return self._places.get(place_of(upstream))
 
     def enter(self, upstream: Upstream) -> Leave:
         """Count one attempt in; the caller calls the answer exactly once when it ends."""
@@ -191,7 +211,7 @@ class Registry:
         """Take a new configuration; upstreams that stay keep their whole state."""
         kept = _kept(self._entries, config)
         entries = {
-            one.name: kept.get(one.name) or _Entry(UpstreamState(one)) for one in config.upstreams
+            one.name: kept.get(one.name) or Entry(UpstreamState(one)) for one in config.upstreams
         }
         for one in config.upstreams:
             entry = entries[one.name]
@@ -205,15 +225,16 @@ class Registry:
         self._listings += 1
         self._fleet = None
 
-    def _put(self, entry: _Entry, state: UpstreamState) -> None:
-        if state == entry.state:
-            return
-        threshold = self._config.gateway.request_overload_threshold
-        if _routed_by(state, threshold) != _routed_by(entry.state, threshold):
-            self._version += 1
-            self._listings += _offers(state) != _offers(entry.state)
+    def _put(self, entry: Entry, state: UpstreamState) -> None:
         entry.state = state
         self._fleet = None
+
+    def _routed_by(self, seen: NodeHealth) -> tuple[object, ...]:
+        """What eligibility looks at. Load is not among it: it moves all the time, and only the
+        order of candidates asks for it, live.
+        """
+        threshold = self._config.gateway.request_overload_threshold
+        return seen.checked, seen.skip_until, seen.overloaded_until(threshold)
 
 
 def _is_unchecked(node: Node, event: HealthEvent) -> bool:
@@ -229,21 +250,14 @@ def _carried(state: UpstreamState, upstream: Upstream) -> UpstreamState:
     return replace(state, upstream=upstream, health=seen)
 
 
-def _routed_by(state: UpstreamState, overload_threshold: int) -> tuple[object, ...]:
-    """What eligibility and the catalog look at. Load is not among it: it moves all the time,
-    and only the order of candidates asks for it, live.
+def _offers(listed: ModelDiscovery) -> tuple[object, ...]:
+    """What eligibility and the catalog look at. A node's list is mostly the object that it was,
+    so that it is compared by identity.
     """
-    seen, listed = state.health, state.discovery
-    overload = seen.overloaded_until(overload_threshold)
-    return seen.checked, seen.skip_until, overload, listed.state, listed.names, listed.max_lens
-
-
-def _offers(state: UpstreamState) -> tuple[object, ...]:
-    listed = state.discovery
     return listed.state, listed.names, listed.max_lens
 
 
-def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamName, _Entry]:
+def _kept(entries: dict[UpstreamName, Entry], config: Config) -> dict[UpstreamName, Entry]:
     """Which entry each upstream of the new configuration takes over.
 
     The same name and URL first, then a node whose URL stayed under another name. An account is
@@ -262,7 +276,7 @@ def _kept(entries: dict[UpstreamName, _Entry], config: Config) -> dict[UpstreamN
     return kept
 
 
-def _tell(entry: _Entry) -> None:
+def _tell(entry: Entry) -> None:
     watchers = tuple(entry.watchers)
     entry.watchers.clear()
     for watcher in watchers:
