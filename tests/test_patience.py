@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "tests").rglob("*.py"))
@@ -22,6 +23,11 @@ CLOCKS = {
 }
 WAITS = {"timeout", "wait_for"}  # of asyncio
 BLOCKING = {"communicate", "create_connection", "join", "run", "wait"}  # with a `timeout`
+
+
+def test_no_example_has_a_time_limit():
+    assert settings.default.deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
