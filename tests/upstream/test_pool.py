@@ -268,8 +268,8 @@ async def test_the_connection_used_last_goes_first(pools):
         first, second, last = idle(pools, server)
         for _ in range(3):
             await ask(pools, server)
+            assert list(idle(pools, server)) == [first, second, last]
 
-        assert list(idle(pools, server)) == [first, second, last]
         assert stats(pools, server) == (3, 3, 3)
 
 
