@@ -16,7 +16,7 @@ from llmgw.core.types import UpstreamName
 from llmgw.runtime.tasks import Supervisor
 
 GRAIN = 0.025  # with 1,000 upstreams eight fall due in that time, at the cost of six
-BURST = 16  # questions in one step of the event loop: requests must come in between
+BURST = 4  # questions in one step of the event loop: requests must come in between
 U = TypeVar("U", bound=Upstream)
 Clock = Callable[[], float]
 

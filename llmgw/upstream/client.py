@@ -7,6 +7,7 @@ the next, and nothing is made for a question that the last one may have left beh
 from __future__ import annotations
 
 import asyncio
+import ssl
 import zlib
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -17,9 +18,9 @@ from llmgw.core.config import Account, BaseUrl, Upstream
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.http import UpstreamRequest
 from llmgw.core.types import Headers
-from llmgw.upstream.address import connect
 from llmgw.upstream.inquiry import Inquiry, Origin
 from llmgw.upstream.names import Names
+from llmgw.upstream.reach import reach
 from llmgw.upstream.reply import Reply
 from llmgw.upstream.request import render_head
 
@@ -35,8 +36,11 @@ T = TypeVar("T")
 class WatchClient:
     """Reads small documents from upstreams. Make it inside a running loop; `close` it."""
 
-    def __init__(self, *, keep_idle: float = KEEP_IDLE) -> None:
+    def __init__(
+        self, *, tls: ssl.SSLContext | None = None, keep_idle: float = KEEP_IDLE
+    ) -> None:
         """`keep_idle`: seconds for which a connection waits for its next question."""
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._keep_idle = keep_idle
         self._names = Names()
@@ -102,12 +106,7 @@ class WatchClient:
 
     async def _connected(self, url: BaseUrl, within: float) -> Inquiry:
         make = partial(Inquiry, self, url[:3])
-        try:
-            inquiry = await connect(url, make, within=within, resolve=self._names.resolve)
-        except UpstreamError as fault:
-            if fault.kind is FaultKind.CONNECT:
-                raise UpstreamError(fault.kind, f"no connection: {fault.detail}") from None
-            raise
+        inquiry = await reach(url, make, self._names, within=within, tls=self._tls)
         if not inquiry.is_gone:
             self._open.add(inquiry)
         return inquiry

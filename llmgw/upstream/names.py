@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 
 from aiohappyeyeballs.types import AddrInfoType
 
 from llmgw.core.config import BaseUrl
 from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.upstream import address
 
 KEPT = 10.0  # seconds
 MOST_KEPT = 4096
@@ -36,12 +37,14 @@ class Names:
     async def resolve(self, url: BaseUrl) -> Found:
         """Raises `UpstreamError` (CONNECT, EXHAUSTED) alone. Cancelling it leaves the search to
         the others that wait for it."""
+        if is_numeric(url.host):
+            return await address.resolve(url)
         host = (url.host, url.port)
         kept = self._found.get(host)
         if kept is not None and self._loop.time() < kept[0]:
             return kept[1]
         try:
-            return _numeric(host) or await asyncio.shield(self._search(host))
+            return await asyncio.shield(self._search(host))
         except (OSError, UnicodeError):  # a name that IDNA can't take is a UnicodeError
             raise _fault() from None
 
@@ -74,13 +77,13 @@ def _fault() -> UpstreamError:
     return UpstreamError(FaultKind.CONNECT, "name not resolved")
 
 
-def _numeric(host: Host) -> Found:
+@lru_cache(maxsize=MOST_KEPT)
+def is_numeric(host: str) -> bool:
+    """An address, which nobody has to look up."""
     try:
-        return list(
-            socket.getaddrinfo(*host, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        )
+        return bool(socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST))
     except (OSError, UnicodeError):
-        return []
+        return False
 
 
 def _look_up(host: Host) -> Found:
