@@ -1,8 +1,10 @@
 """The pieces of the hot path, each alone: `make bench-micro`."""
 
+import orjson
 import pytest
 
 from llmgw.core.affinity import NOWHERE
+from llmgw.core.catalog import build_catalog
 from llmgw.core.classify import Fault, classify
 from llmgw.core.config import BaseUrl, CircuitsConfig, ModelsConfig, Node
 from llmgw.core.discovery import Listed, ModelDiscovery, advance
@@ -11,9 +13,11 @@ from llmgw.core.errors import FaultKind
 from llmgw.core.failures import ErrorObject
 from llmgw.core.fleet import UpstreamState
 from llmgw.core.headers import downstream_headers, upstream_headers
+from llmgw.core.nearest import nearest_model
 from llmgw.core.plan import build_plan
 from llmgw.core.relay import Relay
 from llmgw.core.routes import BY_PATH
+from llmgw.core.sse import EventCutter
 from llmgw.core.tail import Tail
 from llmgw.core.types import (
     CLUSTER,
@@ -25,8 +29,11 @@ from llmgw.core.types import (
     assignment_id,
 )
 from llmgw.core.wire import parse_call
+from llmgw.observe import metrics
 from llmgw.upstream.framing import Chunked
 from llmgw.upstream.head import HeadReader
+from llmgw.web.health import health_document
+from tests.fakes.gateway import FakeGateway, FakeRegistry
 
 CHAT = BY_PATH["/v1/chat/completions"]
 HEADERS = (
@@ -58,8 +65,8 @@ def node(number):
     return Node(UpstreamName(f"n{number}"), BaseUrl("http", "10.0.0.1", 8000 + number))
 
 
-def states(count):
-    known = advance(ModelDiscovery(), Listed(("m1",), now=1.0), fail_threshold=3, is_account=False)
+def states(count, models=("m1",)):
+    known = advance(ModelDiscovery(), Listed(models, now=1.0), fail_threshold=3, is_account=False)
     return tuple(
         (assignment_id(CLUSTER, one.name), UpstreamState(one, discovery=known))
         for one in map(node, range(count))
@@ -101,6 +108,18 @@ def test_eligibility(benchmark, count):
 def test_plan(benchmark, strategy, count):
     found = eligible(count)
     benchmark(build_plan, found, size=3, strategy=strategy, turn=1, affinity=NOWHERE)
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+def test_catalog(benchmark, count):
+    """Made anew when a node lists other models."""
+    listing = states(count, tuple(f"model-{number}" for number in range(300)))
+    benchmark(build_catalog, listing, configured=())
+
+
+def test_a_model_that_is_not_there(benchmark):
+    known = dict.fromkeys(f"org/model-{number}-instruct" for number in range(20_000))
+    benchmark(nearest_model, "org/model-77-instruc", known)
 
 
 def test_request_headers(benchmark):
@@ -153,3 +172,26 @@ def test_classify(benchmark):
         is_account=False,
         visible=False,
     )
+
+
+def test_cut_a_large_line_byte_by_byte(benchmark):
+    line = b"data: " + b"x" * 10_000 + b"\n\n"
+
+    def cut():
+        cutter = EventCutter()
+        return [cutter.feed(line[at : at + 1]) for at in range(len(line))]
+
+    benchmark(cut)
+
+
+def test_health_of_a_thousand_nodes(benchmark):
+    names = tuple(f"model-{number}" for number in range(5))
+    seen = FakeRegistry(tuple(state for _, state in states(1000, names)))
+    gateway = FakeGateway(registry=seen)
+    benchmark(lambda: orjson.dumps(health_document(gateway, now=1.0, details=True)))
+
+
+def test_scrape_of_a_thousand_series(benchmark):
+    for status in range(1000):
+        metrics.child(metrics.REQUESTS, "many", str(status)).inc()
+    benchmark(metrics.render)

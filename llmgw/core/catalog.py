@@ -1,20 +1,24 @@
 """What a pool offers: the union of what its assignments advertise and what is configured.
 
 `[[models.available]]` speaks of nodes: a pool of accounts lists what these advertise. A model that
-is only named there is still no unknown one.
+is only named there is still no unknown one. Who advertises a model is asked of its state alone
+(`UpstreamState.provenance`): a thousand nodes with three hundred models have as many answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from llmgw.core.config import Account
 from llmgw.core.discovery import State
 from llmgw.core.fleet import UpstreamState
-from llmgw.core.types import AssignmentId, Provenance
+from llmgw.core.types import AssignmentId
 
 CREATED = 1_704_067_200  # 2024-01-01: upstreams change theirs at every call, this one is stable
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,6 @@ class Entry:
     """One model of a pool."""
 
     model: str
-    assignments: tuple[tuple[AssignmentId, Provenance], ...] = ()
     max_model_len: int | None = None  # the smallest that any assignment tells
 
 
@@ -48,49 +51,38 @@ def build_catalog(
     assignments: Iterable[tuple[AssignmentId, UpstreamState]], *, configured: Iterable[str]
 ) -> Catalog:
     """`configured`: the names of `[[models.available]]`, then the default. They come first."""
-    states = tuple(assignments)
+    states = [state for _, state in assignments]
     names = tuple(configured)
-    only_accounts = bool(states) and all(state.is_account for _, state in states)
-    found = {name: _Growing() for name in (() if only_accounts else names)}
-    for assignment, state in states:
-        lengths = dict(state.discovery.max_lens)
-        for name, provenance in _advertised(state):
-            growing = found.get(name)
-            if growing is None:
-                growing = found[name] = _Growing()
-            growing.add((assignment, provenance), lengths.get(name))
+    only_accounts = bool(states) and all(state.is_account for state in states)
+    lengths = _smallest(_distinct(state.discovery.max_lens for state in states))
+    found = dict.fromkeys(() if only_accounts else names)
+    for advertised in _distinct(_advertised(states)):
+        found.update(dict.fromkeys(advertised))
     return Catalog(
-        entries={name: one.entry(name) for name, one in found.items()},
+        entries={name: Entry(name, lengths.get(name)) for name in found},
         configured=frozenset(names),
         only_accounts=only_accounts,
-        has_untried=any(state.discovery.state is State.UNTRIED for _, state in states),
+        has_untried=any(state.discovery.state is State.UNTRIED for state in states),
     )
 
 
-class _Growing:
-    """An entry that is not whole yet: with a thousand nodes a copy for each would be too many."""
-
-    __slots__ = ("_assignments", "_length")
-
-    def __init__(self) -> None:
-        self._assignments: list[tuple[AssignmentId, Provenance]] = []
-        self._length: int | None = None
-
-    def add(self, served: tuple[AssignmentId, Provenance], length: int | None) -> None:
-        self._assignments.append(served)
-        if length is not None and (self._length is None or length < self._length):
-            self._length = length
-
-    def entry(self, model: str) -> Entry:
-        return Entry(model, tuple(self._assignments), self._length)
+def _advertised(states: Iterable[UpstreamState]) -> Iterator[tuple[str, ...]]:
+    for state in states:
+        if isinstance(state.upstream, Account):
+            yield state.upstream.models
+        yield state.discovery.names or ()
 
 
-def _advertised(state: UpstreamState) -> Iterable[tuple[str, Provenance]]:
-    """Each name once, and why it is believed."""
-    own = state.upstream.models if isinstance(state.upstream, Account) else ()
-    is_known = state.discovery.state is State.KNOWN
-    listed = Provenance.OBSERVED if is_known else Provenance.PRESERVED
-    found = dict.fromkeys(own, Provenance.CONFIGURED)
-    for name in state.discovery.names or ():
-        found.setdefault(name, listed)
-    return found.items()
+def _distinct(lists: Iterable[T]) -> Iterable[T]:
+    """Each object once: nodes that list the same share it, and to compare what is in them would
+    cost more than it saves."""
+    return {id(one): one for one in lists}.values()
+
+
+def _smallest(tellings: Iterable[tuple[tuple[str, int], ...]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for lengths in tellings:
+        for name, length in lengths:
+            if length < found.get(name, length + 1):
+                found[name] = length
+    return found

@@ -83,6 +83,8 @@ class NodeHealth:
 
 def advance(before: NodeHealth, event: HealthEvent, *, fail_threshold: int) -> NodeHealth:
     match event:
+        case Passed() if before.fails == 0 and before.checked is Status.HEALTHY:
+            return before
         case Passed():
             return replace(
                 before, checked=Status.HEALTHY, fails=0, connection_fails=0, is_unreachable=False

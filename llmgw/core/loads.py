@@ -1,16 +1,18 @@
 """How busy an engine is, and its GPUs, from the text of its `/metrics` page.
 
 The names are those of vLLM, SGLang, llama.cpp and TGI; of GPUs the plain ones and DCGM's
-exporter's. The format is Prometheus' text format 0.0.4; only lines with a wanted name are read.
+exporter's. The format is Prometheus' text format 0.0.4, in which all lines of a name stand
+together; exporters of GPUs are often scripts that do not keep to that. A page is searched for
+names, not read: most of its lines are buckets of other ones.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
+from typing import NamedTuple
 
 from llmgw.core.fleet import EngineLoad, Gpu
 
@@ -18,10 +20,31 @@ MIB = 1024 * 1024
 MAX_GPUS = 1024
 
 
+class Engine(NamedTuple):
+    """How one kind of engine calls its gauges."""
+
+    running: bytes
+    waiting: bytes
+    cache_use: tuple[bytes, ...]  # the newest name first
+
+
+ENGINES = (
+    Engine(
+        b"vllm:num_requests_running",
+        b"vllm:num_requests_waiting",
+        (b"vllm:kv_cache_usage_perc", b"vllm:gpu_cache_usage_perc"),  # the second before 0.10
+    ),
+    Engine(b"sglang:num_running_reqs", b"sglang:num_queue_reqs", (b"sglang:token_usage",)),
+    Engine(
+        b"llamacpp:requests_processing",
+        b"llamacpp:requests_deferred",
+        (b"llamacpp:kv_cache_usage_ratio",),
+    ),
+    Engine(b"tgi_batch_current_size", b"tgi_queue_size", ()),
+)
+
+
 class Field(StrEnum):
-    RUNNING = "running"
-    WAITING = "waiting"
-    CACHE_USE = "cache_use"
     MEMORY_USED = "memory_used_bytes"
     MEMORY_FREE = "memory_free_bytes"
     MEMORY_TOTAL = "memory_total_bytes"
@@ -29,68 +52,55 @@ class Field(StrEnum):
     TEMPERATURE = "temperature_celsius"
 
 
-ENGINE = {
-    "vllm:num_requests_running": (Field.RUNNING, 1),
-    "vllm:num_requests_waiting": (Field.WAITING, 1),
-    "vllm:kv_cache_usage_perc": (Field.CACHE_USE, 1),
-    "vllm:gpu_cache_usage_perc": (Field.CACHE_USE, 1),  # its name before 0.10
-    "sglang:num_running_reqs": (Field.RUNNING, 1),
-    "sglang:num_queue_reqs": (Field.WAITING, 1),
-    "sglang:token_usage": (Field.CACHE_USE, 1),
-    "llamacpp:requests_processing": (Field.RUNNING, 1),
-    "llamacpp:requests_deferred": (Field.WAITING, 1),
-    "llamacpp:kv_cache_usage_ratio": (Field.CACHE_USE, 1),
-    "tgi_batch_current_size": (Field.RUNNING, 1),
-    "tgi_queue_size": (Field.WAITING, 1),
-}
 GPU = {
-    "gpu_memory_used_bytes": (Field.MEMORY_USED, 1),
-    "gpu_memory_total_bytes": (Field.MEMORY_TOTAL, 1),
-    "gpu_utilization_percent": (Field.UTILIZATION, 1),
-    "gpu_temperature_celsius": (Field.TEMPERATURE, 1),
-    "DCGM_FI_DEV_FB_USED": (Field.MEMORY_USED, MIB),
-    "DCGM_FI_DEV_FB_FREE": (Field.MEMORY_FREE, MIB),
-    "DCGM_FI_DEV_FB_TOTAL": (Field.MEMORY_TOTAL, MIB),
-    "DCGM_FI_DEV_GPU_UTIL": (Field.UTILIZATION, 1),
-    "DCGM_FI_DEV_GPU_TEMP": (Field.TEMPERATURE, 1),
+    b"gpu_memory_used_bytes": (Field.MEMORY_USED, 1),
+    b"gpu_memory_total_bytes": (Field.MEMORY_TOTAL, 1),
+    b"gpu_utilization_percent": (Field.UTILIZATION, 1),
+    b"gpu_temperature_celsius": (Field.TEMPERATURE, 1),
+    b"DCGM_FI_DEV_FB_USED": (Field.MEMORY_USED, MIB),
+    b"DCGM_FI_DEV_FB_FREE": (Field.MEMORY_FREE, MIB),
+    b"DCGM_FI_DEV_FB_TOTAL": (Field.MEMORY_TOTAL, MIB),
+    b"DCGM_FI_DEV_GPU_UTIL": (Field.UTILIZATION, 1),
+    b"DCGM_FI_DEV_GPU_TEMP": (Field.TEMPERATURE, 1),
 }
 
-_LABELS = r'\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
-_SAMPLE = re.compile(rf"(?P<name>[a-zA-Z_:][\w:]*)[ \t]*(?:{_LABELS})?[ \t]*(?P<value>\S+)")
-_GPU_LABEL = re.compile(r'(?:^|,)\s*gpu\s*=\s*"(?P<gpu>(?:[^"\\]|\\.)*)"')
+_LABELS = rb'\{(?P<labels>(?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+)\}'
+_BEHIND_NAME = re.compile(rb"(?![\w:])[ \t]*(?:" + _LABELS + rb")?[ \t]*(?P<value>\S+)")
+_GPU_LABEL = re.compile(rb'(?:^|,)\s*gpu\s*=\s*"(?P<gpu>(?:[^"\\]|\\.)*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    field: Field
-    labels: str
+class _Sample(NamedTuple):
+    labels: bytes
     value: float
 
 
-def parse_load(text: str) -> EngineLoad | None:
+def parse_load(page: bytes) -> EngineLoad | None:
     """Requests summed over the engines of the node, and its fullest cache; None where the page
     does not tell how many requests run.
     """
-    found: dict[Field, list[float]] = {}
-    for sample in _samples(text, ENGINE):
-        found.setdefault(sample.field, []).append(sample.value)
-    if Field.RUNNING not in found:
-        return None
-    return EngineLoad(
-        running=sum(found[Field.RUNNING]),
-        waiting=sum(found.get(Field.WAITING, ())),
-        cache_use=min(1.0, max(found.get(Field.CACHE_USE, (0.0,)))),
-    )
+    lines = b"\n" + page
+    for engine in ENGINES:
+        running = _values(lines, engine.running)
+        if running:
+            cache_use = next(filter(None, (_values(lines, name) for name in engine.cache_use)), ())
+            return EngineLoad(
+                running=sum(running),
+                waiting=sum(_values(lines, engine.waiting)),
+                cache_use=min(1.0, max(cache_use, default=0.0)),
+            )
+    return None
 
 
-def parse_gpus(text: str) -> tuple[Gpu, ...]:
-    """One entry for each `gpu` label, in the order of the page."""
-    found: dict[str, dict[Field, float]] = {}
-    for sample in _samples(text, GPU):
-        label = _GPU_LABEL.search(sample.labels)
-        if label is not None and (label["gpu"] in found or len(found) < MAX_GPUS):
-            found.setdefault(label["gpu"], {})[sample.field] = sample.value
-    return tuple(_gpu(name, fields) for name, fields in found.items())
+def parse_gpus(page: bytes) -> tuple[Gpu, ...]:
+    """One entry for each `gpu` label."""
+    lines = b"\n" + page
+    found: dict[bytes, dict[Field, float]] = {}
+    for name, (field, unit) in GPU.items():
+        for sample in _samples(lines, name, scattered=True):
+            label = _GPU_LABEL.search(sample.labels)
+            if label is not None and (label["gpu"] in found or len(found) < MAX_GPUS):
+                found.setdefault(label["gpu"], {})[field] = sample.value * unit
+    return tuple(_gpu(name.decode("utf-8", "replace"), fields) for name, fields in found.items())
 
 
 def _gpu(name: str, fields: dict[Field, float]) -> Gpu:
@@ -107,21 +117,28 @@ def _gpu(name: str, fields: dict[Field, float]) -> Gpu:
     )
 
 
-def _samples(text: str, wanted: dict[str, tuple[Field, int]]) -> Iterator[_Sample]:
-    prefixes = tuple(wanted)
-    for line in text.split("\n"):
-        if not line.startswith(prefixes):  # most lines are histogram buckets of other names
-            continue
-        match = _SAMPLE.match(line)
-        if match is None or match["name"] not in wanted:
-            continue
-        value = _value(match["value"])
-        if value is not None:
-            field, unit = wanted[match["name"]]
-            yield _Sample(field, match["labels"] or "", value * unit)
+def _values(lines: bytes, name: bytes) -> list[float]:
+    return [sample.value for sample in _samples(lines, name, scattered=False)]
 
 
-def _value(text: str) -> float | None:
+def _samples(lines: bytes, name: bytes, *, scattered: bool) -> Iterator[_Sample]:
+    """The lines of a name, which stand together or, with `scattered`, anywhere."""
+    line = b"\n" + name
+    at = lines.find(line)
+    is_found = False
+    while at >= 0:
+        behind = at + len(line)
+        match = _BEHIND_NAME.match(lines, behind)
+        value = None if match is None else _value(match["value"])
+        if match is not None and value is not None:
+            yield _Sample(match["labels"] or b"", value)
+        is_found = is_found or match is not None  # else it is the beginning of a longer name
+        at = lines.find(b"\n", behind)
+        if not lines.startswith(line, at):
+            at = lines.find(line, behind) if scattered or not is_found else -1
+
+
+def _value(text: bytes) -> float | None:
     """A gauge that is not a number, infinite or below zero says nothing."""
     try:
         value = float(text)

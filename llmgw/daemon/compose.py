@@ -27,6 +27,7 @@ from llmgw.daemon.source import tell_loaded
 from llmgw.daemon.start import Launch, StartRefused
 from llmgw.daemon.successor import own_command
 from llmgw.daemon.tally import Tally
+from llmgw.daemon.threads import tune_threads
 from llmgw.observe.metrics import EVENT_LOOP_LAG
 from llmgw.runtime.express import Express
 from llmgw.runtime.reload import Reloads
@@ -46,6 +47,7 @@ log = logging.getLogger("llmgw")
 def run(launch: Launch) -> None:
     """Serve until told to stop. Raises `StartRefused`."""
     tune_allocator()
+    tune_threads()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(launch))
 

@@ -25,6 +25,7 @@ from llmgw.runtime.scraper import LoadScraper
 from llmgw.runtime.tasks import Supervisor
 from llmgw.runtime.watch import NodeWatch
 from llmgw.upstream.client import WatchClient
+from llmgw.upstream.known_lists import KnownLists
 from llmgw.upstream.listing import list_models
 from llmgw.upstream.pool import Pools
 from llmgw.upstream.probe import probe
@@ -67,7 +68,7 @@ class House:
         self._registry = Registry(config)
         self._monitor = HealthMonitor(self._registry, supervisor, partial(probe, self._client))
         self._discoverer = DiscoveryLoop(
-            self._registry, supervisor, partial(list_models, self._client)
+            self._registry, supervisor, partial(list_models, self._client, KnownLists())
         )
         self._scraper = LoadScraper(
             self._registry,

@@ -23,14 +23,15 @@ RECHECK_WITHIN = 2.0
 class ListModels(Protocol):
     def __call__(
         self, upstream: Upstream, /, *, within: float, max_bytes: int
-    ) -> Awaitable[Page | Unreadable]:
-        """One listing, read or given up `within` so many seconds."""
+    ) -> Awaitable[Page | Unreadable | None]:
+        """One listing, read or given up `within` so many seconds; None: nobody was asked, for a
+        reason that lies with this gateway."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Recheck:
     began: float
-    task: asyncio.Task[Page | Unreadable]
+    task: asyncio.Task[Page | Unreadable | None]
 
 
 class DiscoveryLoop:
@@ -43,7 +44,9 @@ class DiscoveryLoop:
         self._supervisor = supervisor
         self._list_models = list_models
         self._log = ListingLog()
-        self._rounds = Rounds[Upstream]("listing of", self._list, supervisor, clock=registry.clock)
+        self._rounds = Rounds[Upstream](
+            "listing of", self._list, supervisor, clock=registry.clock, shift=1 / 3
+        )
         self._rechecks: dict[Place, _Recheck] = {}
         self._unlisted = {place_of(node) for node in registry.config.nodes}
         self._first_round = asyncio.Event()
@@ -76,7 +79,7 @@ class DiscoveryLoop:
         if asked is None or self._is_stale(asked):
             asked = self._ask_again(upstream)
         page = await asyncio.shield(asked.task)  # others wait for it too
-        if isinstance(page, Unreadable):
+        if not isinstance(page, Page):
             return Recheck.UNKNOWN
         return Recheck.STILL_LISTED if model in page.names else Recheck.GONE
 
@@ -89,7 +92,7 @@ class DiscoveryLoop:
         asked = self._rechecks[place_of(upstream)] = _Recheck(self._registry.clock(), task)
         return asked
 
-    async def _read_again(self, upstream: Upstream) -> Page | Unreadable:
+    async def _read_again(self, upstream: Upstream) -> Page | Unreadable | None:
         max_bytes = self._registry.config.discovery.max_bytes
         page = await self._list_models(upstream, within=RECHECK_WITHIN, max_bytes=max_bytes)
         if isinstance(page, Page):
@@ -101,7 +104,8 @@ class DiscoveryLoop:
         within = limits.account_timeout if isinstance(upstream, Account) else limits.timeout
         try:
             page = await self._list_models(upstream, within=within, max_bytes=limits.max_bytes)
-            self._land(upstream, page)
+            if page is not None:
+                self._land(upstream, page)
         finally:
             self._unlisted.discard(place_of(upstream))
             self._look_whether_round_is_done()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from llmgw.core.config import Account, Config, ModelsConfig, Upstream
+from llmgw.core.discovery import State
 from llmgw.core.fleet import Place, place_of
 from llmgw.core.transitions import Notice, discovery_notices, is_list_change, never_listed_notice
 from llmgw.runtime.configured import ConfiguredModels
@@ -22,13 +23,16 @@ class ListingLog:
 
     def changed(self, step: DiscoveryStep, models: ModelsConfig) -> None:
         """Tell of one listing that has landed."""
+        before, after = step.before, step.after
+        if after.state is State.KNOWN is before.state and after.names is before.names:
+            return  # as of most listings: there is nothing to tell
         upstream = step.upstream
-        for notice in discovery_notices(step.before, step.after):
+        for notice in discovery_notices(before, after):
             _write(upstream, notice)
         if isinstance(upstream, Account):
             self._warn_if_never_listed(upstream, step)
-        elif is_list_change(step.before, step.after):
-            self._configured.list_changed(upstream, step.after.names or (), models)
+        elif is_list_change(before, after):
+            self._configured.list_changed(upstream, after.names or (), models)
 
     def keep_only(self, config: Config) -> None:
         self._configured.keep_only(config.nodes)

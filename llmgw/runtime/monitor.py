@@ -21,8 +21,9 @@ RECHECK_SPACING = 1.0
 
 
 class Probe(Protocol):
-    def __call__(self, node: Node, /, *, within: float) -> Awaitable[Passed | Failed]:
-        """One check, answered or given up `within` so many seconds."""
+    def __call__(self, node: Node, /, *, within: float) -> Awaitable[Passed | Failed | None]:
+        """One check, answered or given up `within` so many seconds; None: it was not made, for
+        a reason that lies with this gateway."""
 
 
 class HealthMonitor:
@@ -72,7 +73,8 @@ class HealthMonitor:
 
     async def _check(self, node: Node) -> None:
         within = self._registry.config.gateway.health_timeout
-        step = self._registry.health_event(node, await self._probe(node, within=within))
+        found = await self._probe(node, within=within)
+        step = None if found is None else self._registry.health_event(node, found)
         notice = None if step is None else health_notice(step.before, step.after)
         if notice is not None:
             level = logging.WARNING if notice.is_warning else logging.INFO

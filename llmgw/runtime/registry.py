@@ -131,6 +131,9 @@ class Registry:
         before = entry.state.health
         threshold = self._config.gateway.health_fail_threshold
         after = health.advance(before, event, fail_threshold=threshold)
+        if after is before:  # as most checks leave it
+            return HealthStep(before, after)
+        self._version += self._routed_by(before) != self._routed_by(after)
         self._put(entry, replace(entry.state, health=after))
         if after.is_unreachable and not before.is_unreachable:
             _tell(entry)
@@ -149,18 +152,22 @@ class Registry:
             fail_threshold=self._config.gateway.health_fail_threshold,
             is_account=entry.state.is_account,
         )
-        self._put(entry, replace(entry.state, discovery=after))
-        return DiscoveryStep(entry.state.upstream, before, after)
+        if _offers(after) != _offers(before):
+            self._version += 1
+            self._listings += 1
+        seen = entry.state
+        self._put(entry, UpstreamState(seen.upstream, seen.health, after, seen.load, seen.gpus))
+        return DiscoveryStep(seen.upstream, before, after)
 
     def set_load(self, upstream: Upstream, load: EngineLoad | None) -> None:
         """What the engine's metrics say; None: unknown, our own in-flight counts must do."""
         entry = self._places.get(place_of(upstream))
-        if entry is not None:
+        if entry is not None and load != entry.state.load:
             self._put(entry, replace(entry.state, load=load))
 
     def set_gpus(self, upstream: Upstream, gpus: tuple[Gpu, ...]) -> None:
         entry = self._places.get(place_of(upstream))
-        if entry is not None:
+        if entry is not None and gpus != entry.state.gpus:
             self._put(entry, replace(entry.state, gpus=gpus))
 
     def entry(self, upstream: Upstream) -> Entry | None:
@@ -219,14 +226,15 @@ class Registry:
         self._fleet = None
 
     def _put(self, entry: Entry, state: UpstreamState) -> None:
-        if state == entry.state:
-            return
-        threshold = self._config.gateway.request_overload_threshold
-        if _routed_by(state, threshold) != _routed_by(entry.state, threshold):
-            self._version += 1
-            self._listings += _offers(state) != _offers(entry.state)
         entry.state = state
         self._fleet = None
+
+    def _routed_by(self, seen: NodeHealth) -> tuple[object, ...]:
+        """What eligibility looks at. Load is not among it: it moves all the time, and only the
+        order of candidates asks for it, live.
+        """
+        threshold = self._config.gateway.request_overload_threshold
+        return seen.checked, seen.skip_until, seen.overloaded_until(threshold)
 
 
 def _is_unchecked(node: Node, event: HealthEvent) -> bool:
@@ -242,17 +250,10 @@ def _carried(state: UpstreamState, upstream: Upstream) -> UpstreamState:
     return replace(state, upstream=upstream, health=seen)
 
 
-def _routed_by(state: UpstreamState, overload_threshold: int) -> tuple[object, ...]:
-    """What eligibility and the catalog look at. Load is not among it: it moves all the time,
-    and only the order of candidates asks for it, live.
+def _offers(listed: ModelDiscovery) -> tuple[object, ...]:
+    """What eligibility and the catalog look at. A node's list is mostly the object that it was,
+    so that it is compared by identity.
     """
-    seen, listed = state.health, state.discovery
-    overload = seen.overloaded_until(overload_threshold)
-    return seen.checked, seen.skip_until, overload, listed.state, listed.names, listed.max_lens
-
-
-def _offers(state: UpstreamState) -> tuple[object, ...]:
-    listed = state.discovery
     return listed.state, listed.names, listed.max_lens
 
 

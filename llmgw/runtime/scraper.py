@@ -34,7 +34,9 @@ class LoadScraper:
         self._supervisor = supervisor
         self._scrape_load = scrape_load
         self._scrape_gpus = scrape_gpus
-        self._rounds = Rounds[Node]("scrape of", self._scrape, supervisor, clock=registry.clock)
+        self._rounds = Rounds[Node](
+            "scrape of", self._scrape, supervisor, clock=registry.clock, shift=2 / 3
+        )
 
     def start(self) -> None:
         self.reload()
@@ -46,4 +48,5 @@ class LoadScraper:
 
     async def _scrape(self, node: Node) -> None:
         self._registry.set_load(node, await self._scrape_load(node))
-        self._registry.set_gpus(node, await self._scrape_gpus(node))
+        has_exporter = node.metrics_port is not None
+        self._registry.set_gpus(node, await self._scrape_gpus(node) if has_exporter else ())

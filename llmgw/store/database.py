@@ -6,8 +6,9 @@ import asyncio
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from sqlalchemy import URL, Connection, event, make_url, update
@@ -16,8 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from llmgw.store.bulk import Bulk
 from llmgw.store.errors import StoreError, StoreFault, store_error
 from llmgw.store.schema import META
+from llmgw.store.settled import Settled
 
 BUSY_TIMEOUT = 5.0
 WAL_PAUSE = 0.02  # seconds
@@ -41,9 +44,17 @@ _POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 class Database:
     """An engine and how transactions begin on it. Foreign errors become `StoreError` here."""
 
-    def __init__(self, engine: AsyncEngine, keeper: sqlite3.Connection | None = None) -> None:
-        """`keeper` holds a database in memory for as long as the process wants it."""
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        keeper: sqlite3.Connection | None = None,
+        bulk: Bulk | None = None,
+    ) -> None:
+        """`keeper` holds a database in memory for as long as the process wants it; `bulk` writes
+        into a file."""
         self.engine = engine
+        self._bulk = bulk
         self._reading = engine.execution_options(**{_READING: True})
         self._keeper = keeper
 
@@ -56,6 +67,14 @@ class Database:
         """A transaction that commits at the end of the block, or not at all."""
         async with _mapped(), self.engine.begin() as connection:
             yield connection
+
+    async def write_settled(self, batch: Sequence[Settled]) -> bool:
+        """A transaction of its own; False where there is no short way, and nothing is done."""
+        if self._bulk is None:
+            return False
+        async with _mapped():
+            await self._bulk.write(batch)
+        return True
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -77,6 +96,8 @@ class Database:
 
     async def close(self) -> None:
         await self.engine.dispose()
+        if self._bulk is not None:
+            await self._bulk.close()
         if self._keeper is not None:
             self._keeper.close()
 
@@ -115,17 +136,34 @@ def _sqlite(url: URL) -> Database:
     )
     event.listen(engine.sync_engine, "connect", _set_up_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return Database(engine, keeper)
+    bulk = Bulk(partial(_open_for_bulk, engine)) if keeper is None else None
+    return Database(engine, keeper=keeper, bulk=bulk)
 
 
 def _open_and_close(engine: AsyncEngine) -> None:
-    arguments, options = engine.dialect.create_connect_args(engine.url)
-    opener: Callable[..., sqlite3.Connection] = sqlite3.connect
-    connection = opener(*arguments, **options)
+    connection = _open_directly(engine)
     try:
         _switch_to_wal(connection)
     finally:
         connection.close()
+
+
+def _open_for_bulk(engine: AsyncEngine) -> sqlite3.Connection:
+    connection = _open_directly(engine, timeout=BUSY_TIMEOUT, isolation_level=None)
+    try:
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_directly(engine: AsyncEngine, **more: Any) -> sqlite3.Connection:
+    """The same file, without SQLAlchemy and without a thread."""
+    arguments, options = engine.dialect.create_connect_args(engine.url)
+    opener: Callable[..., sqlite3.Connection] = sqlite3.connect
+    return opener(*arguments, **options, **more)
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -19,6 +19,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from llmgw.store.rows import RowKind, Value
 from llmgw.store.schema import ATTEMPTS, PINS, REQUESTS
 
+_KNOWN_AT_THE_END = (
+    *("assignment", "outcome", "status", "retry_count", "ended_at"),
+    *("tokens_in", "tokens_out", "tokens_cached", "closed_by"),
+)
+"""What an open row says of the rest is true for good: no index by it has to change."""
+
 Insert = sqlite.Insert | postgresql.Insert
 
 
@@ -27,6 +33,18 @@ async def insert_rows(
 ) -> None:
     statement = _compiled(kind, connection.dialect.name, connection.dialect.paramstyle)
     await connection.exec_driver_sql(statement, values)
+
+
+def insert_from(kind: RowKind, select: str) -> str:
+    """The same statement for SQLite, with the values of many rows from a select."""
+    statement = sqlite_insert(kind)
+    start, end = statement.index(" VALUES (") + 1, statement.index(" ON CONFLICT")
+    return statement[:start] + select + statement[end:]
+
+
+def sqlite_insert(kind: RowKind) -> str:
+    """For the driver itself."""
+    return _compiled(kind, "sqlite", "qmark")
 
 
 def insert_into(connection: AsyncConnection, table: Table) -> Insert:
@@ -59,7 +77,7 @@ def _final_request(name: str) -> Insert:
     insert = _all_columns(name, REQUESTS)
     return insert.on_conflict_do_update(
         index_elements=[REQUESTS.c.id],
-        set_={column.name: insert.excluded[column.name] for column in REQUESTS.c},
+        set_={name: insert.excluded[name] for name in _KNOWN_AT_THE_END},
         where=or_(REQUESTS.c.ended_at.is_(None), REQUESTS.c.closed_by.is_not(None)),
     )
 

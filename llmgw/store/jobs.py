@@ -26,7 +26,7 @@ class DatabaseState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
     state: DatabaseState
-    waiting: int  # rows and operations in memory
+    waiting: int  # requests, other rows and operations in memory
     spooled: int  # rows on disk
     lost: int  # rows since the start
     refused: int  # rows that the database would never take

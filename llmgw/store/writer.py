@@ -19,12 +19,14 @@ from llmgw.store.errors import StoreError, StoreFault
 from llmgw.store.jobs import Job, Operation, WriterStatus, operation_job, rows_job
 from llmgw.store.outage import Outage
 from llmgw.store.rows import Row
+from llmgw.store.settled import Settled, rows_of
 from llmgw.store.spool import Spool
 
 T = TypeVar("T")
+Entry = Row | Settled
 
 BATCH_EVERY = 0.2
-BATCH_ROWS = 500
+BATCH_ROWS = 1000  # that are not left to wait; a request and its attempts count as one
 GROUP_JOBS = 200
 MAX_JOBS = 10_000
 MAX_ROWS = 50_000
@@ -37,9 +39,9 @@ class Writer:
         self._database = database
         self._outage = Outage(database, spool)
         self._jobs: deque[Job] = deque()
-        self._rows: deque[Row] = deque()
+        self._entries: deque[Entry] = deque()
         self._wake = asyncio.Event()
-        self._due = False  # rows are written now
+        self._due = False  # entries are written now
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: list[asyncio.Future[None]] = []
         self._closing = False
@@ -52,7 +54,7 @@ class Writer:
         outage = self._outage
         return WriterStatus(
             state=outage.state,
-            waiting=len(self._rows) + len(self._jobs),
+            waiting=len(self._entries) + len(self._jobs),
             spooled=outage.spooled,
             lost=outage.lost + self._overflowed,
             refused=self._refused,
@@ -61,11 +63,20 @@ class Writer:
 
     def record(self, rows: Iterable[Row]) -> None:
         """Write within a batch (200 ms); never waits, never fails."""
-        if len(self._rows) >= MAX_ROWS:
+        if len(self._entries) >= MAX_ROWS:
             self._overflowed += sum(1 for _ in rows)
             return
-        self._rows.extend(rows)
+        self._entries.extend(rows)
         self._plan_batch()
+
+    def record_settled(self, settled: Settled) -> None:
+        """The same for a request and its attempts, which become rows with their batch."""
+        if len(self._entries) >= MAX_ROWS:
+            self._overflowed += len(rows_of(settled))
+            return
+        self._entries.append(settled)
+        if self._timer is None or len(self._entries) >= BATCH_ROWS:
+            self._plan_batch()
 
     def put(self, rows: Iterable[Row]) -> asyncio.Future[None]:
         """Write at once; done when committed, or when on disk during an outage."""
@@ -87,7 +98,7 @@ class Writer:
         """Wait until everything handed over so far is written or spooled."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._flushes.append(future)
-        self._rows_are_due()
+        self._batch_is_due()
         await future
 
     async def run(self) -> None:
@@ -101,7 +112,7 @@ class Writer:
     async def close(self) -> None:
         """Write what waits; nothing may be handed over after. Works with `run` ended or not."""
         self._closing = True
-        self._rows_are_due()
+        self._batch_is_due()
         while not self._is_empty:
             await self._step()
         self._wake.set()
@@ -111,7 +122,7 @@ class Writer:
 
     @property
     def _is_empty(self) -> bool:
-        return not (self._jobs or self._rows or self._flushes)
+        return not (self._jobs or self._entries or self._flushes)
 
     def _hand_over(self, job: Job) -> None:
         if len(self._jobs) >= MAX_JOBS:
@@ -121,14 +132,14 @@ class Writer:
         self._wake.set()
 
     def _plan_batch(self) -> None:
-        """When the rows are enough, or old enough. What came while others were written waits
+        """When the entries are enough, or old enough. What came while others were written waits
         its own time: a transaction for each few of them would cost more than all requests."""
-        if len(self._rows) >= BATCH_ROWS:
-            self._rows_are_due()
-        elif self._rows and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(BATCH_EVERY, self._rows_are_due)
+        if len(self._entries) >= BATCH_ROWS:
+            self._batch_is_due()
+        elif self._entries and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(BATCH_EVERY, self._batch_is_due)
 
-    def _rows_are_due(self) -> None:
+    def _batch_is_due(self) -> None:
         self._due = True
         self._wake.set()
 
@@ -161,16 +172,34 @@ class Writer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        rows = tuple(islice(self._rows, BATCH_ROWS))
-        if rows:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            await self._write([rows_job(rows, future)])
-            for _ in rows:  # only now: a cancelled write leaves them where they were
-                self._rows.popleft()
-        if not self._rows and not self._jobs:
+        entries = tuple(islice(self._entries, BATCH_ROWS))
+        if entries:
+            await self._write_entries(entries)
+            for _ in entries:  # only now: a cancelled write leaves them where they were
+                self._entries.popleft()
+        if not self._entries and not self._jobs:
             self._flushed()
         self._due = self._closing or bool(self._flushes)
         self._plan_batch()
+
+    async def _write_entries(self, entries: tuple[Entry, ...]) -> None:
+        settled = [one for one in entries if not isinstance(one, Row)]
+        if settled and self._outage.error is None and await self._write_settled(settled):
+            if len(settled) == len(entries):
+                return
+            entries = tuple(one for one in entries if isinstance(one, Row))
+        if entries:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self._write([rows_job(_rows_of(entries), future)])
+
+    async def _write_settled(self, settled: list[Settled]) -> bool:
+        """False: they go the general way, which also finds the one that spoils all others."""
+        try:
+            return await self._database.write_settled(settled)
+        except StoreError as error:
+            if error.is_outage:
+                self._begin_outage(error)
+            return False
 
     async def _write(self, group: list[Job]) -> None:
         """Settles every job of the group."""
@@ -181,12 +210,25 @@ class Writer:
                 return
             except StoreError as fresh:
                 error = fresh
-                self._outage.begin(error)
-                self._outage.wake_later(self._wake)
+                self._begin_outage(error)
         await self._outage.settle([job for job in group if not job.is_settled], error)
+
+    def _begin_outage(self, error: StoreError) -> None:
+        self._outage.begin(error)
+        self._outage.wake_later(self._wake)
 
     def _flushed(self) -> None:
         waiting, self._flushes = self._flushes, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+
+def _rows_of(entries: Iterable[Entry]) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    for entry in entries:
+        if isinstance(entry, Row):
+            rows.append(entry)
+        else:
+            rows += rows_of(entry)
+    return tuple(rows)

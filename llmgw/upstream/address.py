@@ -83,6 +83,13 @@ async def connect(
         raise _failed("timeout") from None
 
 
+def connect_fault(error: Exception) -> UpstreamError:
+    """What it means that a connection could not be made."""
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        return UpstreamError(FaultKind.EXHAUSTED, "no socket")
+    return _failed(_DETAILS.get(type(error), "unreachable"))
+
+
 def _literal(url: BaseUrl) -> AddrInfoType | None:
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -97,9 +104,7 @@ async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
     try:
         sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except (OSError, RuntimeError) as error:  # uvloop has RuntimeErrors of its own here
-        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
-            raise UpstreamError(FaultKind.EXHAUSTED, "no socket") from None
-        raise _failed(_DETAILS.get(type(error), "unreachable")) from None
+        raise connect_fault(error) from None
     for level, option, value in _OPTIONS:
         sock.setsockopt(level, option, value)
     return sock

@@ -1,104 +1,135 @@
 """The way out for checks, listings and scrapes: small bounded reads, apart from inference.
 
-One session for all of them. aiohttp's defaults are made for browsing: 100 connections, a total
-of 300 s, cookies, redirects, proxies from the environment, and idle connections kept for 15 s,
-which is longer than engines keep them (uvicorn: 5 s).
+A thousand nodes are asked a thousand times a second: connections are kept from one question to
+the next, and nothing is made for a question that the last one may have left behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from functools import lru_cache, partial
+from typing import TypeVar
 
 from llmgw import __version__
 from llmgw.core.config import Account, BaseUrl, Upstream
 from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.http import UpstreamRequest
 from llmgw.core.types import Headers
+from llmgw.upstream.inquiry import Inquiry, Origin
+from llmgw.upstream.names import Names
+from llmgw.upstream.reach import reach
+from llmgw.upstream.reply import Reply
+from llmgw.upstream.request import render_head
 
-KEEP_IDLE = 4.0
-DNS_TTL = 10
-MAX_HEAD = 64 * 1024
+KEEP_IDLE = 4.0  # below the 5 s after which uvicorn closes
 PARSED_INLINE = 128 * 1024
+MOST_RENDERED = 8192  # requests that are kept as bytes: three a node
+PLAIN = ("", "identity")
 OURS: Headers = (("user-agent", f"llmgw/{__version__}"), ("accept-encoding", "identity"))
 
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A status and the body, or as much of it as may be read."""
-
-    status: int
-    body: bytes
-    is_whole: bool
-
-
-@dataclass(slots=True)
-class _Progress:
-    """How far one call came: a timeout means another thing before there is a connection."""
-
-    connected: bool = False
-    answered: bool = False
 
 
 class WatchClient:
     """Reads small documents from upstreams. Make it inside a running loop; `close` it."""
 
-    def __init__(self) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=KEEP_IDLE, ttl_dns_cache=DNS_TTL
-            ),
-            timeout=aiohttp.ClientTimeout(total=None),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-            max_line_size=MAX_HEAD,
-            max_field_size=MAX_HEAD,
-            trace_configs=[_tracing()],
-        )
+    def __init__(self, *, tls: ssl.SSLContext | None = None, keep_idle: float = KEEP_IDLE) -> None:
+        """`keep_idle`: seconds for which a connection waits for its next question."""
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._keep_idle = keep_idle
+        self._names = Names()
+        self._open: set[Inquiry] = set()
+        self._idle: dict[Origin, list[Inquiry]] = {}  # the one idle for the longest first
+        self._sweeper = self._loop.call_later(keep_idle / 4, self._sweep)
 
-    async def get(self, url: str, headers: Headers, *, within: float, max_bytes: int) -> Reply:
+    async def get(
+        self, url: BaseUrl, target: str, headers: Headers, *, within: float, max_bytes: int
+    ) -> Reply:
         """Read at most `max_bytes`, and no longer than `within` seconds.
 
-        Raises `UpstreamError`: CONNECT, LOST, TIMEOUT, CUT or INVALID, with words of ours.
+        Redirects are answers like any other. Raises `UpstreamError`: CONNECT, EXHAUSTED, LOST,
+        TIMEOUT, CUT or INVALID, with words of ours.
         """
-        progress = _Progress()
         try:
-            async with asyncio.timeout(within):
-                return await self._read(url, headers, max_bytes, progress)
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise _fault(error, progress) from None
+            request = _rendered(url, target, headers)
+        except ValueError:
+            raise UpstreamError(FaultKind.INVALID, "request that can't be written") from None
+        deadline = self._loop.time() + within
+        inquiry = self._kept(url[:3])
+        if inquiry is None:
+            inquiry = await self._connected(url, within)
+        try:
+            reply = await self._ask(inquiry, request, deadline, max_bytes)
+        except UpstreamError:
+            if not inquiry.is_stale:
+                raise
+            inquiry = await self._connected(url, deadline - self._loop.time())
+            reply = await self._ask(inquiry, request, deadline, max_bytes)
+        return reply if reply.coding in PLAIN else _decoded(reply, max_bytes)
+
+    def take_back(self, inquiry: Inquiry) -> None:
+        inquiry.idle_since = self._loop.time()
+        idle = self._idle.get(inquiry.origin)
+        if idle is None:
+            self._idle[inquiry.origin] = [inquiry]
+        else:
+            idle.append(inquiry)
+
+    def forget(self, inquiry: Inquiry) -> None:
+        self._open.discard(inquiry)
+        idle = self._idle.get(inquiry.origin)
+        if idle is not None and inquiry in idle:
+            idle.remove(inquiry)
 
     async def close(self) -> None:
-        await self._session.close()
+        self._sweeper.cancel()
+        for inquiry in tuple(self._open):
+            inquiry.drop()
+        self._names.close()
 
-    async def _read(
-        self, url: str, headers: Headers, max_bytes: int, progress: _Progress
+    def _kept(self, origin: Origin) -> Inquiry | None:
+        """An idle connection that its peer has probably not closed yet."""
+        idle = self._idle.get(origin)
+        if not idle:
+            return None
+        inquiry = idle.pop()
+        if self._loop.time() - inquiry.idle_since < self._keep_idle:
+            return inquiry
+        inquiry.drop()
+        return None
+
+    async def _connected(self, url: BaseUrl, within: float) -> Inquiry:
+        make = partial(Inquiry, self, url[:3])
+        inquiry = await reach(url, make, self._names, within=within, tls=self._tls)
+        if not inquiry.is_gone:
+            self._open.add(inquiry)
+        return inquiry
+
+    async def _ask(
+        self, inquiry: Inquiry, request: bytes, deadline: float, max_bytes: int
     ) -> Reply:
-        async with self._session.get(
-            URL(url, encoded=True),  # the path prefix goes out as it was configured
-            headers=CIMultiDict(headers),
-            allow_redirects=False,
-            trace_request_ctx=progress,
-        ) as response:
-            progress.answered = True
-            body = bytearray()
-            async for data in response.content.iter_any():
-                body += data
-                if len(body) > max_bytes:
-                    response.close()
-                    return Reply(response.status, bytes(body[:max_bytes]), is_whole=False)
-            coding = response.headers.get("content-encoding", "identity").strip().lower()
-            return _decoded(Reply(response.status, bytes(body), is_whole=True), coding, max_bytes)
+        timer = self._loop.call_at(deadline, inquiry.give_up)
+        try:
+            return await inquiry.ask(request, max_bytes=max_bytes)
+        except asyncio.CancelledError:
+            inquiry.drop()
+            raise
+        finally:
+            timer.cancel()
+
+    def _sweep(self) -> None:
+        """One timer for all: a timer a connection would be paid for by every question."""
+        limit = self._loop.time() - self._keep_idle
+        for origin, idle in tuple(self._idle.items()):
+            while idle and idle[0].idle_since <= limit:
+                idle[0].drop()
+            if not idle:
+                del self._idle[origin]
+        self._sweeper = self._loop.call_later(self._keep_idle / 4, self._sweep)
 
 
 async def parsed(parse: Callable[[bytes], T], body: bytes) -> T:
@@ -111,18 +142,22 @@ async def parsed(parse: Callable[[bytes], T], body: bytes) -> T:
 def headers_for(upstream: Upstream) -> Headers:
     """What a request to this upstream carries: ours, then its configured ones, its credential."""
     configured = upstream.headers if isinstance(upstream, Account) else ()
-    fixed = {name for name, _ in (*configured, *upstream.credential)}
-    ours = tuple(line for line in OURS if line[0] not in fixed)
-    return (*ours, *configured, *upstream.credential)
+    own = (*configured, *upstream.credential)
+    if not own:
+        return OURS
+    fixed = {name for name, _ in own}
+    return (*(line for line in OURS if line[0] not in fixed), *own)
 
 
-def address(url: BaseUrl, path: str) -> str:
-    return f"{url}{path}"
+@lru_cache(maxsize=MOST_RENDERED)
+def _rendered(url: BaseUrl, target: str, headers: Headers) -> bytes:
+    return render_head(url, UpstreamRequest("GET", target, headers))
 
 
-def _decoded(reply: Reply, coding: str, max_bytes: int) -> Reply:
+def _decoded(reply: Reply, max_bytes: int) -> Reply:
     """`identity` was asked for; some proxies compress all the same. Never past the limit."""
-    if coding in ("", "identity") or not reply.body:
+    coding = reply.coding
+    if not reply.body or not reply.is_whole:
         return reply
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise UpstreamError(FaultKind.INVALID, "answer in a coding that was not asked for")
@@ -136,37 +171,3 @@ def _decoded(reply: Reply, coding: str, max_bytes: int) -> Reply:
     if not inflate.eof:
         raise UpstreamError(FaultKind.CUT, "answer cut short")
     return Reply(reply.status, body, is_whole=True)
-
-
-def _fault(error: Exception, progress: _Progress) -> UpstreamError:
-    match error:
-        case TimeoutError() if not progress.connected:
-            return UpstreamError(FaultKind.CONNECT, "connect timed out")
-        case TimeoutError():
-            return UpstreamError(FaultKind.TIMEOUT, "no whole answer in time")
-        case aiohttp.ClientConnectorDNSError():
-            return UpstreamError(FaultKind.CONNECT, "name not found")
-        case aiohttp.ClientSSLError():
-            return UpstreamError(FaultKind.CONNECT, "no TLS connection")
-        case aiohttp.ClientConnectorError():
-            return UpstreamError(FaultKind.CONNECT, "connection refused or unreachable")
-        case aiohttp.ServerDisconnectedError() | OSError() if not progress.answered:
-            return UpstreamError(FaultKind.LOST, "closed without an answer")
-        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | OSError():
-            return UpstreamError(FaultKind.CUT, "answer cut short")
-        case _:
-            return UpstreamError(FaultKind.INVALID, "answer that is not HTTP")
-
-
-def _tracing() -> aiohttp.TraceConfig:
-    async def connecting(_session: aiohttp.ClientSession, context: Any, _params: object) -> None:
-        context.trace_request_ctx.connected = False
-
-    async def connected(_session: aiohttp.ClientSession, context: Any, _params: object) -> None:
-        context.trace_request_ctx.connected = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_connection_create_start.append(connecting)
-    tracing.on_connection_create_end.append(connected)
-    tracing.on_connection_reuseconn.append(connected)
-    return tracing

@@ -7,7 +7,7 @@ from llmgw.core.errors import UpstreamError
 from llmgw.core.fleet import EngineLoad, Gpu
 from llmgw.core.loads import parse_gpus, parse_load
 from llmgw.core.types import Headers
-from llmgw.upstream.client import OURS, WatchClient, address, headers_for, parsed
+from llmgw.upstream.client import OURS, WatchClient, headers_for, parsed
 
 PATH = "/metrics"
 MAX_BODY = 4 * 1024 * 1024
@@ -16,8 +16,8 @@ TIMEOUT = 5.0
 
 async def scrape_load(client: WatchClient, node: Node) -> EngineLoad | None:
     """None where the engine has no metrics, or none that are known, or did not answer."""
-    page = await _page(client, address(node.url, PATH), headers_for(node))
-    return None if page is None else await parsed(_load, page)
+    page = await _page(client, node.url, headers_for(node))
+    return None if page is None else await parsed(parse_load, page)
 
 
 async def scrape_gpus(client: WatchClient, node: Node) -> tuple[Gpu, ...]:
@@ -25,21 +25,13 @@ async def scrape_gpus(client: WatchClient, node: Node) -> tuple[Gpu, ...]:
     if node.metrics_port is None:
         return ()
     exporter = BaseUrl("http", node.url.host, node.metrics_port)
-    page = await _page(client, address(exporter, PATH), OURS)
-    return () if page is None else await parsed(_gpus, page)
+    page = await _page(client, exporter, OURS)
+    return () if page is None else await parsed(parse_gpus, page)
 
 
-async def _page(client: WatchClient, url: str, headers: Headers) -> bytes | None:
+async def _page(client: WatchClient, url: BaseUrl, headers: Headers) -> bytes | None:
     try:
-        reply = await client.get(url, headers, within=TIMEOUT, max_bytes=MAX_BODY)
+        reply = await client.get(url, PATH, headers, within=TIMEOUT, max_bytes=MAX_BODY)
     except UpstreamError:
         return None
     return reply.body if reply.status == 200 and reply.is_whole else None
-
-
-def _load(page: bytes) -> EngineLoad | None:
-    return parse_load(page.decode("utf-8", "replace"))
-
-
-def _gpus(page: bytes) -> tuple[Gpu, ...]:
-    return parse_gpus(page.decode("utf-8", "replace"))

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from llmgw.sim.node import SimNode
+from tests.fakes.patience import WITHIN
 from tests.fakes.process import GatewayProcess, free_port
 
 
@@ -90,7 +91,7 @@ async def test_a_new_address_serves_and_the_old_one_ends(gateway):
     assert code == 0
     assert (await gateway.get("/livez"))[0] == 200
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", old), timeout=1)
+        socket.create_connection(("127.0.0.1", old), WITHIN)
 
 
 async def test_an_address_that_is_taken_refuses_the_reload_and_keeps_the_old(gateway):

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from llmgw.sim.node import SimNode
+from tests.fakes.patience import WITHIN
 from tests.fakes.process import COMMAND, GatewayProcess, chat
 
 AS_DESCRIPTOR_3 = """
@@ -128,7 +129,7 @@ async def test_sockets_of_the_service_manager_are_served_and_stay_open(gateway):
         gateway.signal(signal.SIGTERM)
         assert await gateway.ended() == 0
 
-        with socket.create_connection(("127.0.0.1", gateway.port), timeout=1):
+        with socket.create_connection(("127.0.0.1", gateway.port), WITHIN):
             pass  # nobody answers now, and nobody is refused
 
 

@@ -56,7 +56,7 @@ files = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(files)
 def test_a_file_is_loaded_or_refused_with_places(root):
     parsed, faults = None, ()

@@ -6,7 +6,6 @@ from llmgw.core.catalog import Entry, build_catalog
 from llmgw.core.discovery import Listed, ListingFailed, ModelDiscovery, advance
 from llmgw.core.fleet import UpstreamState
 from llmgw.core.health import NodeHealth, Status
-from llmgw.core.types import Provenance
 from tests import builders
 from tests.counting import calls, grows_evenly
 
@@ -44,30 +43,13 @@ def test_a_pool_of_accounts_lists_what_these_advertise_and_still_knows_the_confi
     assert not catalog.knows("d")
 
 
-def test_each_assignment_says_why_it_is_believed():
+def test_an_account_offers_its_own_models_before_those_that_it_lists():
     catalog = build_catalog(
-        [
-            node("a", "m"),
-            node("b", "m", fails=1),
-            account("c", models=("m", "own")),
-            account("d", "m", "own", models=("own",), fails=9),
-            node("e", "m", fails=3),
-        ],
+        [account("a", "m", "own", models=("own", "n")), node("b", "m", fails=9), account("c")],
         configured=["nobody"],
     )
 
-    assert catalog.entries["m"].assignments == (
-        ("p/a", Provenance.OBSERVED),
-        ("p/b", Provenance.PRESERVED),
-        ("p/c", Provenance.CONFIGURED),
-        ("p/d", Provenance.PRESERVED),
-        ("p/e", Provenance.PRESERVED),
-    )
-    assert catalog.entries["own"].assignments == (
-        ("p/c", Provenance.CONFIGURED),
-        ("p/d", Provenance.CONFIGURED),
-    )
-    assert catalog.entries["nobody"].assignments == ()
+    assert list(catalog.entries) == ["nobody", "own", "n", "m"]
 
 
 def test_the_smallest_length_that_anyone_tells_counts():
@@ -76,6 +58,7 @@ def test_the_smallest_length_that_anyone_tells_counts():
             node("a", "m", "n", max_lens=(("m", 8192),)),
             node("b", "m", max_lens=(("m", 4096),)),
             node("c", "m"),
+            node("d", "m", max_lens=(("m", 4097),)),
         ],
         configured=[],
     )
@@ -129,4 +112,12 @@ def test_an_entry_is_made_once_and_not_for_each_node(count):
     made = calls(build_catalog, pool, configured=(), of=Entry.__init__)
 
     assert made == len(MODELS)
-    assert len(build_catalog(pool, configured=()).entries["model-29"].assignments) == count
+
+
+def test_a_further_node_with_the_same_list_costs_the_same_however_long_the_list_is():
+    def cost(count: int, models: tuple[str, ...]) -> int:
+        shared = listed(*models, max_lens=tuple((name, 8192) for name in models))
+        pool = [("p/n", UpstreamState(builders.node("n"), discovery=shared))] * count
+        return calls(build_catalog, pool, configured=())
+
+    assert cost(2, MODELS) - cost(1, MODELS) == cost(2, MODELS[:1]) - cost(1, MODELS[:1])

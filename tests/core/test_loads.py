@@ -60,14 +60,14 @@ tgi_queue_size 7
             id="quoted",
         ),
         pytest.param(
-            "tgi_batch_current_size 1\nvllm:kv_cache_usage_perc 7.5",
+            "sglang:num_running_reqs 1\nsglang:token_usage 7.5",
             EngineLoad(1, 0, 1),
             id="over 1",
         ),
     ],
 )
 def test_load_is_read_under_the_names_of_each_engine(text, load):
-    assert parse_load(text) == load
+    assert parse_load(text.encode()) == load
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_load_is_read_under_the_names_of_each_engine(text, load):
     ],
 )
 def test_what_does_not_tell_is_unknown_and_not_idle(text):
-    assert parse_load(text) is None
+    assert parse_load(text.encode()) is None
 
 
 def test_gpus_are_told_apart_by_their_label():
@@ -100,7 +100,7 @@ gpu_temperature_celsius{gpu="0"} 61.5
 gpu_memory_used_bytes{host="n1",gpu="1"} 2048
 """
 
-    assert parse_gpus(text) == (Gpu("0", 1024, 4096, 55, 61.5), Gpu("1", 2048))
+    assert parse_gpus(text.encode()) == (Gpu("0", 1024, 4096, 55, 61.5), Gpu("1", 2048))
 
 
 def test_dcgm_names_are_understood_in_its_units():
@@ -114,7 +114,10 @@ DCGM_FI_DEV_FB_TOTAL{gpu="1"} 2
 """
     mib = 1024 * 1024
 
-    assert parse_gpus(text) == (Gpu("0", 100 * mib, 400 * mib, 7, 44), Gpu("1", mib, 2 * mib))
+    assert parse_gpus(text.encode()) == (
+        Gpu("0", 100 * mib, 400 * mib, 7, 44),
+        Gpu("1", mib, 2 * mib),
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,14 +131,14 @@ DCGM_FI_DEV_FB_TOTAL{gpu="1"} 2
     ids=["nothing", "no label", "another label", "broken"],
 )
 def test_a_gpu_without_a_label_is_none(text):
-    assert parse_gpus(text) == ()
+    assert parse_gpus(text.encode()) == ()
 
 
 def test_made_up_gpus_are_bounded_and_known_ones_still_read():
     lines = [f'gpu_memory_used_bytes{{gpu="{n}"}} 1' for n in range(MAX_GPUS + 50)]
     lines.append('gpu_utilization_percent{gpu="0"} 9')
 
-    gpus = parse_gpus("\n".join(lines))
+    gpus = parse_gpus("\n".join(lines).encode())
 
     assert len(gpus) == MAX_GPUS
     assert gpus[0].utilization_percent == 9
@@ -152,11 +155,11 @@ def test_made_up_gpus_are_bounded_and_known_ones_still_read():
 )
 def test_a_hostile_page_is_read_to_its_end(line):
     """A pattern that tries all ways to read it would be at it for ever."""
-    assert parse_load(line) is None
+    assert parse_load(line.encode()) is None
 
 
 @pytest.mark.parametrize("line", ["a 1\n", "vllm:num_requests_running 1\n"], ids=["none", "all"])
 def test_each_further_line_costs_as_much_as_the_one_before(line):
-    pages = [line * count for count in (100, 200, 300)]
+    pages = [line.encode() * count for count in (100, 200, 300)]
 
     assert grows_evenly([calls(parse_load, page) for page in pages])

@@ -13,16 +13,9 @@ from llmgw.daemon.process import Process
 from llmgw.daemon.successor import SuccessorFailed
 from llmgw.runtime.reload import Reloads
 from llmgw.runtime.tasks import Supervisor
+from tests.fakes.patience import until
 
 NOTHING = Opening(Change((), (), ()), Change((), (), ()))
-
-
-async def eventually(condition):
-    for _ in range(5000):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came to pass")
 
 
 class Journal(list):
@@ -121,7 +114,7 @@ class Stage:
         await self.until("ready")
 
     async def until(self, word):
-        await eventually(lambda: word in self.journal)
+        await until(lambda: word in self.journal)
 
     def send(self, number):
         os.kill(os.getpid(), number)
@@ -200,7 +193,7 @@ async def test_a_hangup_reloads(stage):
     await stage.begin()
 
     stage.send(signal.SIGHUP)
-    await eventually(lambda: stage.reloads)
+    await until(lambda: stage.reloads)
 
     assert stage.reloads == [1]
 
@@ -259,7 +252,7 @@ async def test_a_successor_that_fails_leaves_the_old_serving(stage, monkeypatch)
     del stage.journal[:]
 
     stage.send(signal.SIGUSR2)
-    await eventually(stage.places.upgrade.exists)
+    await until(stage.places.upgrade.exists)
 
     assert stage.places.upgrade.read_text() == "no\n"
     assert stage.journal == []

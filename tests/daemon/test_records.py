@@ -13,7 +13,7 @@ from llmgw.runtime.tasks import Supervisor
 from llmgw.store.errors import StoreError, StoreFault
 from llmgw.store.jobs import DatabaseState
 from llmgw.store.store import open_store
-from tests.fakes.calls import until
+from tests.fakes.patience import until
 
 
 class FakeStore:

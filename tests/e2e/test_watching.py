@@ -16,10 +16,12 @@ from llmgw.runtime.registry import Registry
 from llmgw.runtime.scraper import LoadScraper
 from llmgw.runtime.tasks import Supervisor
 from llmgw.upstream.client import WatchClient
+from llmgw.upstream.known_lists import KnownLists
 from llmgw.upstream.listing import list_models
 from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
 from tests.builders import config, node
+from tests.fakes.patience import WITHIN
 from tests.fakes.rawserver import Peer, RawServer, json_answer
 
 INTERVAL = 0.02
@@ -57,7 +59,7 @@ class Watching:
         self.registry = Registry(config(node("a", port), gateway=self.gateway, discovery=PATIENT))
         self.lanes = (
             HealthMonitor(self.registry, supervisor, partial(probe, client)),
-            DiscoveryLoop(self.registry, supervisor, partial(list_models, client)),
+            DiscoveryLoop(self.registry, supervisor, partial(list_models, client, KnownLists())),
             LoadScraper(
                 self.registry,
                 supervisor,
@@ -194,7 +196,7 @@ async def test_a_stop_during_hanging_questions_ends_at_once_and_quietly(
     Watching(server.port, supervisor, client)
     await asyncio.sleep(3 * INTERVAL)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         await supervisor.stop()
 
     assert supervisor.names == ()

@@ -18,10 +18,10 @@ from tests.fakes.live import (
     create,
     created,
     delta,
-    eventually,
     turns,
     whole,
 )
+from tests.fakes.patience import until
 from tests.fakes.rawserver import Peer, Play, RawServer
 from tests.fakes.wire_frames import BINARY, TEXT, accept_upgrade, close, frame, heard, text
 
@@ -204,7 +204,7 @@ async def test_an_upstream_that_moves_in_a_reload_is_asked_where_it_is():
         running.gateway.replace(configured(elsewhere), running.gateway.keyring)
 
         assert await client.turn(create()) == whole("resp_2")
-        await eventually(a.left.is_set)
+        await until(a.left.is_set)
 
 
 async def test_an_upstream_that_is_gone_after_a_reload_fails_its_turns_alone():

@@ -19,11 +19,11 @@ from tests.fakes.live import (
     create,
     created,
     delta,
-    eventually,
     gateway,
     turns,
     whole,
 )
+from tests.fakes.patience import until
 from tests.fakes.raw_client import RawClient, request
 from tests.fakes.wire_frames import (
     BINARY,
@@ -179,7 +179,7 @@ async def test_pings_of_a_client_that_takes_nothing_are_not_answered_without_bou
             await client._writer.drain()
         client.send(text(create()))
 
-        await eventually(lambda: a.frames)
+        await until(lambda: a.frames)
 
         assert buffered(running) < MIB
 
@@ -212,7 +212,7 @@ async def test_a_client_that_takes_nothing_is_cut_in_the_end():
         client._writer.transport.pause_reading()
         client.send(frame(TEXT, b"[" * 200) * 100_000)
 
-        await eventually(lambda: running.server.connections == 0)
+        await until(lambda: running.server.connections == 0)
 
 
 @pytest.mark.parametrize("sent", [b"", frame(TEXT, b"x" * 10, size=2**20), b"\x81"])
@@ -224,7 +224,7 @@ async def test_a_client_that_says_half_and_leaves_leaves_nothing(sent):
             client.shut_sending()
             await client.rest()
 
-        await eventually(lambda: running.server.connections == 0)
+        await until(lambda: running.server.connections == 0)
         assert len(running.gateway.wheel) == 0
 
 
@@ -244,7 +244,7 @@ async def test_a_client_that_leaves_inside_a_turn_ends_its_upstream(how):
                 client.reset()
 
         await asyncio.wait_for(a.left.wait(), 5)
-        await eventually(lambda: running.server.connections == 0)
+        await until(lambda: running.server.connections == 0)
         assert running.attempts == [[("p/a", "cancelled", None)]]
         assert running.gateway.registry.in_flight(running.config.accounts[0]) == 0
 
@@ -253,12 +253,12 @@ async def test_a_client_that_leaves_before_anything_is_visible_ends_its_upstream
     a = Provider(turns([created()]))
     async with gateway(a) as running, client_of(running) as client:
         client.send(text(create()))
-        await eventually(lambda: a.frames)
+        await until(lambda: a.frames)
 
         client.reset()
 
         await asyncio.wait_for(a.left.wait(), 5)
-        await eventually(lambda: running.attempts == [[("p/a", "cancelled", None)]])
+        await until(lambda: running.attempts == [[("p/a", "cancelled", None)]])
 
 
 async def test_a_key_that_is_revoked_behind_turns_that_wait_closes_with_1008():

@@ -11,7 +11,8 @@ from aiohttp import WSMsgType, WSServerHandshakeError
 from llmgw.core.policy import KeyRing
 from llmgw.core.types import RouteClass
 from llmgw.runtime import realtime
-from tests.fakes.live import TOKEN, Provider, eventually, gateway, keyring
+from tests.fakes.live import TOKEN, Provider, gateway, keyring
+from tests.fakes.patience import until
 
 PATH = "/v1/realtime?model=m1"
 MISS = {"error": {"code": "model_not_found", "type": "x", "param": "model", "message": "m"}}
@@ -50,7 +51,7 @@ async def test_the_upstreams_close_code_is_carried_over():
 
         found = await client.socket.receive()
         assert (found.type, found.data, found.extra) == (WSMsgType.CLOSE, 4321, "enough")
-        await eventually(lambda: running.attempts)
+        await until(lambda: running.attempts)
         assert running.attempts == [[("p/a", "succeeded", None)]]
         assert running.rows[0].lane is RouteClass.WEBSOCKET
         assert (running.rows[0].route, running.rows[0].status) == ("/v1/realtime", 101)
@@ -63,9 +64,9 @@ async def test_the_clients_close_code_is_carried_over():
 
         await client.socket.close(code=4000)
 
-        await eventually(a.left.is_set)
+        await until(a.left.is_set)
         assert a.close_codes == [4000]
-        await eventually(lambda: running.attempts)
+        await until(lambda: running.attempts)
 
 
 async def test_an_upstream_that_is_lost_closes_the_client_with_1011_and_nobody_else_is_asked():
@@ -79,7 +80,7 @@ async def test_an_upstream_that_is_lost_closes_the_client_with_1011_and_nobody_e
         await client.send({"type": "x"})
 
         assert await client.closed() == 1011
-        await eventually(lambda: running.attempts)
+        await until(lambda: running.attempts)
         assert running.attempts == [[("p/a", "failed", "upstream_cut")]]
         assert not b.upgrades
 
@@ -102,7 +103,7 @@ async def test_another_assignment_serves_while_connecting(status, refusal, reaso
 
         assert await client.receive() == {"echo": {"n": 1}}
         await client.close()
-        await eventually(lambda: running.attempts)
+        await until(lambda: running.attempts)
         assert running.attempts == [
             [("p/a", "retryable_failed", reason), ("p/b", "succeeded", None)]
         ]
@@ -190,7 +191,7 @@ async def test_a_quiet_session_is_ended(ends, code, monkeypatch):
             running.gateway.keyring = KeyRing({})
 
         assert await client.closed() == code
-        await eventually(a.left.is_set)
+        await until(a.left.is_set)
         assert a.close_codes == [1001]
 
 
@@ -215,7 +216,7 @@ async def test_a_slow_upstream_stops_the_reading_of_its_client():
                 sent += 1
 
         flooding = asyncio.create_task(flood())
-        await eventually(lambda: sent)
+        await until(lambda: sent)
         for _ in range(3):
             before = sent
             await asyncio.sleep(0.1)

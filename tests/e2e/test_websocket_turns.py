@@ -23,12 +23,12 @@ from tests.fakes.live import (
     created,
     delta,
     error,
-    eventually,
     gateway,
     keyring,
     turns,
     whole,
 )
+from tests.fakes.patience import until
 
 
 async def test_a_second_assignment_serves_within_one_client_connection():
@@ -225,8 +225,8 @@ async def test_after_an_idle_end_the_next_turn_goes_to_the_same_assignment():
     async with gateway(a, b) as running:
         client = await running.connect()
         await client.turn(create())
-        await eventually(a.left.is_set)
-        await eventually(lambda: len(running.sockets) == 0)
+        await until(a.left.is_set)
+        await until(lambda: len(running.sockets) == 0)
 
         assert await client.turn(create()) == whole("resp_2")
         assert (len(a.upgrades), len(b.upgrades)) == (2, 0)
@@ -392,7 +392,7 @@ async def test_silence_after_visible_output_ends_the_turn_with_504():
 
         assert events[-1]["status"] == 504
         assert [one[0][2] for one in running.attempts] == ["upstream_idle"]
-        await eventually(a.left.is_set)
+        await until(a.left.is_set)
 
 
 async def test_a_silent_candidate_is_left_after_the_first_event_timeout():
@@ -413,8 +413,8 @@ async def test_a_client_that_leaves_ends_the_upstream_call():
 
         await client.close()
 
-        await eventually(a.left.is_set)
-        await eventually(lambda: running.attempts)
+        await until(a.left.is_set)
+        await until(lambda: running.attempts)
         assert running.attempts == [[("p/a", "cancelled", None)]]
         assert running.rows[0].status == 499
 
@@ -557,7 +557,7 @@ async def test_a_slow_client_stops_the_reading_of_its_upstream():
         client = await running.connect()
         client.socket._response.connection.transport.pause_reading()
         await client.send(create())
-        await eventually(lambda: sent > 20)
+        await until(lambda: sent > 20)
         for _ in range(3):
             before = sent
             await asyncio.sleep(0.1)
@@ -577,7 +577,7 @@ async def test_each_turn_is_a_request_in_the_counters():
         await client.turn(create())
         await client.turn(create())
 
-        await eventually(lambda: counted("m1", "400") == before["400"] + 1)
+        await until(lambda: counted("m1", "400") == before["400"] + 1)
         assert counted("m1", "200") == before["200"] + 1
         assert [row.status for row in running.rows] == [200, 400]
 
@@ -592,8 +592,8 @@ async def test_coming_and_going_leaves_nothing_behind():
             else:
                 client.socket._response.connection.transport.abort()
 
-        await eventually(lambda: len(running.sockets) == 0)
-        await eventually(lambda: running.server.connections == 0)
+        await until(lambda: len(running.sockets) == 0)
+        await until(lambda: running.server.connections == 0)
         assert len(running.gateway.wheel) == 0
         assert OPEN_WEBSOCKETS._value.get() == 0
         assert running.gateway.registry.in_flight(running.config.accounts[0]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from llmgw.core.config import BaseUrl, Node
 from llmgw.core.errors import UpstreamError
@@ -43,15 +42,6 @@ async def read_all(exchange: Exchange) -> bytes:
     while data := await exchange.read():
         parts.append(data)
     return b"".join(parts)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until something that has no event of its own is so; 2 s at most."""
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came true")
 
 
 class Collected:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -29,9 +28,9 @@ from llmgw.web.pages import public_pages
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
 from tests.builders import account, config
+from tests.fakes.patience import WITHIN
 from tests.fakes.stores import FakeDatabase
 
-WITHIN = 5.0
 PATIENCE = 30.0  # seconds: no answer of a test takes longer
 TOKEN = "gw-CANARY-token"
 
@@ -343,11 +342,3 @@ async def gateway(*providers: Provider, **sections: Any) -> AsyncIterator[Whole]
         for one in providers:
             await stack.enter_async_context(one)
         yield await stack.enter_async_context(Whole(configured(*providers, **sections)))
-
-
-async def eventually(true: Callable[[], object]) -> None:
-    """Wait until it is; a test that waits for more than this hangs."""
-    end = time.monotonic() + WITHIN
-    while not true():
-        assert time.monotonic() < end, "it did not come true"
-        await asyncio.sleep(0.005)

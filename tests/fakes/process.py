@@ -14,8 +14,8 @@ from pathlib import Path
 import aiohttp
 
 from llmgw.runtime.tasks import Supervisor
+from tests.fakes.patience import WITHIN
 
-WITHIN = 15.0
 COMMAND = (sys.executable, "-m", "llmgw")
 
 

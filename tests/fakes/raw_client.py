@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WITHIN = 5.0
+from tests.fakes.patience import WITHIN
 
 
 @dataclass(frozen=True)

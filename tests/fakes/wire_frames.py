@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from llmgw.upstream.handshake import accept_of
+from tests.fakes.patience import WITHIN
 from tests.fakes.raw_client import RawClient, Reply, request
 from tests.fakes.rawserver import Peer
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 MASK = b"\x01\x02\x03\x04"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
-WITHIN = 5.0
 
 
 class Frame(NamedTuple):

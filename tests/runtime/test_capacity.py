@@ -10,8 +10,8 @@ from llmgw.core.types import CLUSTER, AssignmentId
 from llmgw.observe.metrics import QUEUE_DEPTH
 from llmgw.runtime.capacity import Capacity
 from tests.builders import principal
-from tests.fakes.calls import until
 from tests.fakes.clock import Clock
+from tests.fakes.patience import until
 
 POOL = Pool(CLUSTER, ())
 A = AssignmentId("cluster/a")

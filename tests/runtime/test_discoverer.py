@@ -16,6 +16,7 @@ from llmgw.runtime.tasks import Supervisor
 from tests.builders import account, config, node
 from tests.fakes.asked import Asked, settle
 from tests.fakes.clock import Clock
+from tests.fakes.patience import WITHIN
 
 A, B = node("a", 1), node("b", 2)
 ACCOUNT = account("acct", 3)
@@ -48,7 +49,7 @@ class House:
         self.discoverer.reload()  # which also wakes it
         await settle()
 
-    async def recheck(self, model: str, *pages: Page | Unreadable) -> Recheck:
+    async def recheck(self, model: str, *pages: Page | Unreadable | None) -> Recheck:
         task = self.supervisor.spawn("request", self.discoverer.recheck(A, model))
         await settle()
         for page in pages:
@@ -124,6 +125,14 @@ class TestWhatIsWritten:
         assert house.listed("a").state is State.EXPIRED
         assert house.registry.fleet().states["a"].health == NodeHealth()
 
+    async def test_one_that_could_not_be_made_changes_nothing(self, house):
+        await house.asked.answer("a", BROKEN)
+        for _ in range(3):
+            await house.round()
+            await house.asked.answer("a", None)
+
+        assert (house.listed("a").state, house.listed("a").fails) == (State.UNTRIED, 1)
+
     async def test_a_listing_that_hangs_leaves_the_others_alone(self, house):
         for _ in range(5):
             await house.asked.answer("b", LLAMA)
@@ -162,20 +171,21 @@ class TestFirstRound:
     async def test_does_not_wait_for_accounts(self, supervisor):
         house = House(supervisor, ACCOUNT)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
     async def test_does_not_wait_for_a_node_that_a_reload_removed(self, house):
         await house.asked.answer("a", LLAMA)
 
         house.reload(A)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
-    async def test_counts_a_listing_that_broke(self, house):
-        await house.asked.answer("a", LookupError())
+    @pytest.mark.parametrize("outcome", [LookupError(), None], ids=["broke", "was not made"])
+    async def test_counts_a_listing_that(self, house, outcome):
+        await house.asked.answer("a", outcome)
         await house.asked.answer("b", LLAMA)
 
-        await asyncio.wait_for(house.discoverer.first_round(), 1)
+        await asyncio.wait_for(house.discoverer.first_round(), WITHIN)
 
 
 class TestRecheck:
@@ -192,6 +202,7 @@ class TestRecheck:
             pytest.param(QWEN, Recheck.GONE, id="gone"),
             pytest.param(EMPTY, Recheck.GONE, id="a list without anything"),
             pytest.param(BROKEN, Recheck.UNKNOWN, id="no list"),
+            pytest.param(None, Recheck.UNKNOWN, id="not asked"),
         ],
     )
     async def test_tells_what_the_list_says_of_the_model(self, house, page, found):

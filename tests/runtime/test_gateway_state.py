@@ -14,8 +14,8 @@ from llmgw.core.routes import ID_ROUTES
 from llmgw.core.settle import Changes
 from llmgw.core.types import CLUSTER, AssignmentId, RouteClass, UpstreamName
 from tests.builders import call
-from tests.fakes.calls import until
 from tests.fakes.exchange import FakeExchange
+from tests.fakes.patience import until
 from tests.fakes.scene import ANSWER, REFUSED, REJECTS, Scene, answers, streams
 
 A, B = AssignmentId("cluster/a"), AssignmentId("cluster/b")

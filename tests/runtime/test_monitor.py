@@ -33,7 +33,7 @@ class House:
     def health(self, name: str) -> NodeHealth:
         return self.registry.fleet().states[name].health
 
-    async def check(self, name: str, found: Passed | Failed) -> None:
+    async def check(self, name: str, found: Passed | Failed | None) -> None:
         """One more check of that node, out of turn."""
         if not self.asked.is_waiting(name):
             self.clock.advance(RECHECK_SPACING)
@@ -92,6 +92,14 @@ class TestWhatIsWritten:
         assert house.health("b").checked is Status.DEAD
         assert house.health("a").checked is Status.HEALTHY
         assert house.asked.calls.count("a") == 1
+
+    async def test_a_check_that_could_not_be_made_changes_nothing(self, house):
+        for found in (SICK, None, None, None):
+            await house.check("a", found)
+        assert house.health("a").fails == 1
+
+        await house.check("a", SICK)
+        assert house.health("a").fails == 2
 
     async def test_one_pass_brings_a_dead_node_back(self, house):
         for found in (SICK, SICK, SICK, Passed()):

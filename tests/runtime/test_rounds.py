@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from llmgw.runtime.rounds import Rounds, next_turn
+from llmgw.runtime.rounds import BURST, Rounds, next_turn, phase_of
 from llmgw.runtime.tasks import Supervisor
 from tests.builders import node
 from tests.fakes.asked import Asked, settle
@@ -60,6 +60,15 @@ class TestTurns:
         await lane.turn()
 
         assert sorted(lane.asked.calls) == ["a", "b"]
+
+    async def test_a_thousand_are_asked_in_bursts_that_let_others_in_between(self, lane):
+        lane.watch(*(node(f"node-{n}", n + 1) for n in range(2 * BURST + 1)))
+
+        assert [await lane.turn() for _ in range(2)] == [0.0, 0.0]
+        assert len(lane.asked.calls) == 2 * BURST
+
+        assert await lane.turn() > INTERVAL / 4
+        assert len(lane.asked.calls) == 2 * BURST + 1
 
     async def test_later_questions_come_once_an_interval_each_at_its_own_moment(self, lane):
         moments: dict[str, list[float]] = {"a": [], "b": []}
@@ -257,20 +266,27 @@ class TestMoments:
     @pytest.mark.parametrize("now", [0.0, 0.3, 999.999, 123456.789])
     def test_the_next_one_is_half_an_interval_away_at_the_least(self, now):
         for n in range(200):
-            wait = next_turn(f"node-{n}", now, INTERVAL) - now
+            wait = next_turn(phase_of(f"node-{n}"), now, INTERVAL) - now
 
             assert INTERVAL / 2 <= wait <= INTERVAL * 1.5 + 1e-6
 
     def test_a_thousand_names_spread_over_the_interval(self):
         tenths = [
-            int(next_turn(f"10.0.{n // 250}.{n % 250}", 0, INTERVAL) % INTERVAL * 10 / INTERVAL)
+            int(next_turn(phase_of(f"10.0.{n // 250}.{n % 250}"), 0, 1.0) % 1.0 * 10)
             for n in range(1000)
         ]
 
         assert all(60 <= tenths.count(tenth) <= 140 for tenth in range(10))
 
     def test_a_name_s_moments_are_whole_intervals_apart(self):
-        first = next_turn("a", 17.0, INTERVAL)
+        phase = phase_of("a")
+        first = next_turn(phase, 17.0, INTERVAL)
 
-        assert next_turn("a", first, INTERVAL) == pytest.approx(first + INTERVAL)
-        assert next_turn("a", first + 1, INTERVAL) == pytest.approx(first + INTERVAL)
+        assert next_turn(phase, first, INTERVAL) == pytest.approx(first + INTERVAL)
+        assert next_turn(phase, first + 1, INTERVAL) == pytest.approx(first + INTERVAL)
+
+    def test_lanes_ask_a_name_one_after_the_other(self):
+        turns = [next_turn(phase_of("a", n / 3), 17.0, INTERVAL) % INTERVAL for n in range(3)]
+
+        gaps = [(after - before) % INTERVAL for before, after in pairwise(turns)]
+        assert gaps == pytest.approx([INTERVAL / 3] * 2)

@@ -234,8 +234,7 @@ class TestCatalog:
         scene.registry.discovery_event(A, ListingFailed("no"))
 
         entries = scene.router.catalog(scene.snapshot, CLUSTER).entries
-        assert entries["x"].assignments == (("cluster/a", "preserved"),)
-        assert entries["y"].assignments == (("cluster/b", "observed"),)
+        assert list(entries) == ["x", "y"]
 
     def test_each_pool_offers_its_own(self):
         scene = Scene(config(A, account("acct", models=("own",)), models=("named",)))

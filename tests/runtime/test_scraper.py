@@ -63,7 +63,6 @@ async def test_a_scrape_that_fails_makes_load_and_gpus_unknown(house):
 async def test_one_that_hangs_is_alone_in_it_and_is_not_asked_twice(house):
     for _ in range(3):
         await house.loads.answer("b", LOAD)
-        await house.gpus.answer("b", ())
         house.clock.advance(5)
         house.scraper.reload()
         await settle()

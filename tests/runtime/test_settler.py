@@ -20,8 +20,8 @@ from llmgw.runtime.router import Router
 from llmgw.runtime.settler import OPEN_AFTER, Settler
 from llmgw.runtime.shared import SharedBoard
 from tests.builders import config, node
-from tests.fakes.calls import until
 from tests.fakes.clock import Clock
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.stores import AWAY, FakeDatabase
 
 ERROR = Verdict(Whose.UPSTREAM, True, Effect.FAILURE, "upstream_error", demote_for=60.0)
@@ -116,7 +116,7 @@ async def test_a_database_that_hangs_holds_a_handoff_up_for_a_moment_only(desk):
     desk.database.door.hangs = True
     failover = failed_over()
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         await desk.settler.handoff(scope(), failover.log[0])
 
     assert desk.state(A) is CircuitState.OPEN, "in the view at once"

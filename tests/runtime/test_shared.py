@@ -11,8 +11,8 @@ from llmgw.core.types import AssignmentId, KeyId, PoolName, RouteClass, Upstream
 from llmgw.runtime import shared
 from llmgw.runtime.board import Board
 from llmgw.runtime.shared import SharedBoard
-from tests.fakes.calls import until
 from tests.fakes.clock import Clock
+from tests.fakes.patience import until
 from tests.fakes.stores import AWAY, FakeDatabase
 
 POOL, A = PoolName("p"), AssignmentId("p/a")

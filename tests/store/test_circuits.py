@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -260,7 +259,6 @@ async def test_a_model_name_that_no_database_could_keep(store):
 async def test_two_processes_lose_none_of_ten_thousand_transitions(url, tmp_path):
     each = 5000
     async with running(url, tmp_path) as store:
-        began = time.monotonic()
         workers = [
             await asyncio.create_subprocess_exec(
                 sys.executable, str(WORKER), url, str(tmp_path), name, str(each), cwd=ROOT
@@ -272,4 +270,3 @@ async def test_two_processes_lose_none_of_ten_thousand_transitions(url, tmp_path
 
     assert ends == [0, 0]
     assert [one.failures for one in found.values()] == [2 * each]
-    assert time.monotonic() - began < 60

@@ -9,6 +9,7 @@ from llmgw.store.database import connect
 from llmgw.store.errors import StoreError, StoreFault
 from llmgw.store.schema import LEDGER
 from llmgw.store.store import open_database
+from tests.fakes.patience import WITHIN
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ async def test_sqlite_is_set_up(tmp_path):
 async def test_a_read_waits_for_no_writer(database):
     async with database.write() as writing:
         await writing.execute(update(LEDGER).values(version=7))
-        async with asyncio.timeout(2), database.read() as reading:
+        async with asyncio.timeout(WITHIN), database.read() as reading:
             seen = (await reading.execute(select(LEDGER.c.version))).scalar_one()
 
     assert seen == 0

@@ -1,4 +1,4 @@
-"""The inference path runs on uvloop in production; its tests run on asyncio's own loop as well."""
+"""What has connections runs on uvloop in production; its tests run on asyncio's own loop too."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,10 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-ON_BOTH_LOOPS = {"test_address.py", "test_connection.py", "test_exchange.py", "test_pool.py"}
+ON_BOTH_LOOPS = {
+    *("test_address.py", "test_connection.py", "test_exchange.py", "test_pool.py"),
+    *("test_client.py", "test_inquiry.py", "test_probe.py", "test_reach.py"),
+}
 
 
 def pytest_asyncio_loop_factories(

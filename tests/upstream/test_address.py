@@ -12,6 +12,7 @@ from llmgw.core.config import BaseUrl
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream import address
 from llmgw.upstream.address import connect
+from tests.fakes.patience import WITHIN
 from tests.fakes.rawserver import CERTIFICATE, Peer, RawServer
 
 
@@ -231,7 +232,7 @@ async def test_a_tls_handshake_that_hangs_is_ended_and_its_socket_closed(how):
             with pytest.raises(asyncio.CancelledError):
                 await cancelled_soon(reach(server.port, scheme="https", tls=trusting()))
 
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 async def cancelled_soon(work) -> None:

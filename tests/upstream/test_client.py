@@ -9,9 +9,12 @@ import zlib
 
 import pytest
 
+from llmgw.core.config import BaseUrl
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.client import PARSED_INLINE, WatchClient, headers_for, parsed
 from tests.builders import account, node
+from tests.fakes.descriptors import no_descriptors
+from tests.fakes.patience import WITHIN
 from tests.fakes.rawserver import CHUNKED, LAST_CHUNK, RawServer, answers, chunk, json_answer
 
 HEADERS = (("user-agent", "test"),)
@@ -25,8 +28,8 @@ async def client():
 
 
 async def get(client: WatchClient, port: int, *, within: float = 5.0, max_bytes: int = 1000):
-    url = f"http://127.0.0.1:{port}/v1/models"
-    return await client.get(url, HEADERS, within=within, max_bytes=max_bytes)
+    url = BaseUrl("http", "127.0.0.1", port)
+    return await client.get(url, "/v1/models", HEADERS, within=within, max_bytes=max_bytes)
 
 
 async def fault(client: WatchClient, port: int, **limits: float) -> FaultKind:
@@ -107,10 +110,28 @@ class TestFaults:
             assert await fault(client, port, within=0.1) is FaultKind.CONNECT
 
     async def test_a_name_that_nobody_knows(self, client):
+        url = BaseUrl("http", "nobody.invalid", 80)
         with pytest.raises(UpstreamError) as raised:
-            await client.get("http://nobody.invalid/", HEADERS, within=5, max_bytes=10)
+            await client.get(url, "/", HEADERS, within=5, max_bytes=10)
 
         assert raised.value.kind is FaultKind.CONNECT
+
+    async def test_a_process_without_descriptors(self, client):
+        """It says nothing of the upstream."""
+        async with RawServer(answers(json_answer())) as server:
+            with no_descriptors():
+                assert await fault(client, server.port) is FaultKind.EXHAUSTED
+
+            assert (await get(client, server.port)).status == 200
+            with no_descriptors():  # a connection that is there needs none
+                assert (await get(client, server.port)).status == 200
+
+    async def test_a_path_that_cannot_be_sent(self, client):
+        url = BaseUrl("http", "127.0.0.1", 1)
+        with pytest.raises(UpstreamError) as raised:
+            await client.get(url, "/a b", HEADERS, within=5, max_bytes=10)
+
+        assert raised.value.kind is FaultKind.INVALID
 
     async def test_silence_on_a_connection(self, client):
         async def play(peer):
@@ -182,9 +203,9 @@ class TestFaults:
             await peer.send(b"220 this is a mail server\r\n")
 
         async with RawServer(play) as server:
-            url = f"https://127.0.0.1:{server.port}/"
+            url = BaseUrl("https", "127.0.0.1", server.port)
             with pytest.raises(UpstreamError) as raised:
-                await client.get(url, HEADERS, within=5, max_bytes=10)
+                await client.get(url, "/", HEADERS, within=5, max_bytes=10)
 
         assert raised.value.kind is FaultKind.CONNECT
 
@@ -246,6 +267,70 @@ class TestOut:
 
             assert (await get(client, server.port)).status == 200
 
+    async def test_one_that_does_not_stay_open_is_asked_once_more_and_not_for_ever(self, client):
+        async def play(peer):
+            await peer.request()
+            if peer.number == 0:
+                await peer.send(json_answer())
+
+        async with RawServer(play) as server:
+            await get(client, server.port)
+
+            assert await fault(client, server.port) is FaultKind.LOST
+            assert len(server.peers) == 2
+
+    async def test_one_that_was_idle_for_long_is_not_used_again_and_closed(self):
+        closed = asyncio.Event()
+
+        async def play(peer):
+            await peer.request()
+            await peer.send(json_answer())
+            await peer.left()
+            closed.set()
+
+        impatient = WatchClient(keep_idle=0.0)
+        async with RawServer(play) as server:
+            for _ in range(2):
+                await get(impatient, server.port)
+            assert len(server.peers) == 2
+
+            async with asyncio.timeout(WITHIN):
+                await closed.wait()
+        await impatient.close()
+
+    async def test_one_whose_asker_left_is_closed(self, client):
+        closed = asyncio.Event()
+
+        async def play(peer):
+            await peer.request()
+            await peer.left()
+            closed.set()
+
+        async with RawServer(play) as server:
+            asking = asyncio.create_task(get(client, server.port))
+            await server.asked.wait()
+            asking.cancel()
+
+            async with asyncio.timeout(WITHIN):
+                await closed.wait()
+
+    async def test_all_are_closed_at_the_end(self):
+        closing = WatchClient()
+        left = asyncio.Event()
+
+        async def play(peer):
+            await peer.request()
+            await peer.send(json_answer())
+            await peer.left()
+            left.set()
+
+        async with RawServer(play) as server:
+            await get(closing, server.port)
+            await closing.close()
+
+            async with asyncio.timeout(WITHIN):
+                await left.wait()
+
     async def test_no_cookie_is_kept_and_no_proxy_is_taken_from_the_environment(
         self, client, monkeypatch
     ):
@@ -258,13 +343,12 @@ class TestOut:
 
     async def test_the_path_goes_out_as_it_was_configured(self, client):
         async with RawServer(answers(json_answer())) as server:
-            url = f"http://127.0.0.1:{server.port}/a%2Fb/v1/models?limit=1"
-            await client.get(url, HEADERS, within=5, max_bytes=100)
+            url = BaseUrl("http", "127.0.0.1", server.port, "/a%2Fb")
+            await client.get(url, "/v1/models?limit=1", HEADERS, within=5, max_bytes=100)
 
             assert server.requests[0].line == "GET /a%2Fb/v1/models?limit=1 HTTP/1.1"
 
     async def test_many_nodes_are_read_at_once(self, client):
-        """aiohttp's default would let 100 calls through and hold the others back."""
         together = asyncio.Barrier(150)
 
         async def play(peer):

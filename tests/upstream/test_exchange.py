@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 import weakref
 
 import pytest
@@ -11,6 +10,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.exchange import MAX_UNREAD
 from llmgw.upstream.pool import Pools
 from tests.fakes.calls import Collected, call, node, read_all
+from tests.fakes.patience import WITHIN
 from tests.fakes.rawserver import CHUNKED, LAST_CHUNK, Peer, RawServer, answers, chunk, json_answer
 
 UNTIL_EOF = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -154,7 +154,7 @@ async def test_an_invalid_head_is_a_fault_and_closes_the_connection(pools, wire)
             await call(pools, node(server.port))
 
         assert fault.value.kind is FaultKind.INVALID
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +179,18 @@ async def test_no_head_within_the_header_timeout(pools):
             await call(pools, node(server.port), header_timeout=0.05)
 
         assert fault.value.kind is FaultKind.TIMEOUT
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 async def test_a_head_in_time_ends_the_header_timeout(pools):
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(CHUNKED)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.6)
         await peer.send(chunk(b"late") + LAST_CHUNK)
 
     async with RawServer(play) as server:
-        exchange = await call(pools, node(server.port), header_timeout=0.05)
+        exchange = await call(pools, node(server.port), header_timeout=0.5)
 
         assert await read_all(exchange) == b"late"
 
@@ -217,7 +217,7 @@ async def test_a_cancelled_open_closes_its_connection(pools):
 
         with pytest.raises(asyncio.CancelledError):
             await opening
-        await asyncio.wait_for(server.peers[0].over.wait(), 0.1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 async def test_a_cancelled_read_loses_nothing(pools):
@@ -242,13 +242,12 @@ async def test_a_cancelled_read_loses_nothing(pools):
 async def test_an_abort_closes_the_upstream_connection_at_once(pools):
     async with RawServer(sends(CHUNKED + chunk(b"x"), then="wait")) as server:
         exchange = await call(pools, node(server.port))
-        begun = time.perf_counter()
 
         exchange.abort()
         exchange.abort()
-        await server.peers[0].over.wait()
 
-        assert time.perf_counter() - begun < 0.1
+        assert not pools.stats()[node(server.port).url].open
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
         with pytest.raises(UpstreamError, match="aborted"):
             await exchange.read()
 
@@ -300,7 +299,7 @@ async def test_a_pending_open_can_be_failed_from_outside(pools):
         with pytest.raises(UpstreamError) as fault:
             await opening
         assert fault.value is NODE_DEAD
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 async def test_a_pending_read_can_be_failed_from_outside(pools):
@@ -323,7 +322,7 @@ async def test_a_spliced_call_can_be_failed_from_outside_once(pools):
         exchange.fail(UpstreamError(FaultKind.IDLE))
 
         assert sink.ends == [NODE_DEAD]
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
 
 
 async def test_what_was_not_read_is_pushed_first_when_a_call_is_spliced(pools):

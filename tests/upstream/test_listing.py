@@ -8,8 +8,10 @@ import pytest
 from llmgw.core.config import BaseUrl
 from llmgw.core.listing import Page, Unreadable
 from llmgw.upstream.client import WatchClient
+from llmgw.upstream.known_lists import KnownLists
 from llmgw.upstream.listing import MAX_PAGES, list_models
 from tests.builders import account, node
+from tests.fakes.descriptors import no_descriptors
 from tests.fakes.rawserver import RawServer, answers, json_answer
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -28,7 +30,7 @@ def listing(*names: str, **more: object) -> bytes:
 
 
 async def ask(client, upstream, *, within=5.0, max_bytes=MAX_BYTES):
-    return await list_models(client, upstream, within=within, max_bytes=max_bytes)
+    return await list_models(client, KnownLists(), upstream, within=within, max_bytes=max_bytes)
 
 
 async def test_a_node_is_asked_plainly_with_its_credential_and_prefix(client):
@@ -77,6 +79,27 @@ async def test_an_upstream_that_hangs_is_given_up(client):
         found = await ask(client, node("a", server.port), within=0.1)
 
     assert found == Unreadable("no whole answer in time")
+
+
+async def test_a_listing_that_was_not_made_says_nothing_of_the_upstream(client):
+    async with RawServer(answers(listing("a"))) as server:
+        with no_descriptors():
+            assert await ask(client, node("a", server.port)) is None
+
+        assert await ask(client, node("a", server.port)) == Page(("a",))
+
+
+async def test_a_list_that_did_not_change_is_the_same_object(client):
+    known = KnownLists()
+    async with RawServer(answers(listing("a"), listing("a"), listing("a", "b"))) as server:
+        one = node("a", server.port)
+        first, second, third = [
+            await list_models(client, known, one, within=5.0, max_bytes=MAX_BYTES)
+            for _ in range(3)
+        ]
+
+    assert second is first
+    assert third == Page(("a", "b"))
 
 
 async def test_a_hundred_thousand_models_are_read(client):

@@ -7,7 +7,8 @@ import pytest
 
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.pool import Pools, PoolStats
-from tests.fakes.calls import call, node, read_all, until
+from tests.fakes.calls import call, node, read_all
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.rawserver import (
     CERTIFICATE,
     CHUNKED,
@@ -256,25 +257,38 @@ async def test_a_connection_that_closed_before_it_could_be_asked_is_lost(pools, 
         assert stats(pools, server) == (0, 0, 1)
 
 
-async def test_the_connection_used_last_goes_first_and_old_ones_expire():
-    pools = Pools(idle_timeout=0.15)
+def idle(pools, server):
+    """Those of the server, the one idle for the longest first."""
+    return pools._pools[("http", "127.0.0.1", server.port)]._idle
+
+
+async def test_the_connection_used_last_goes_first(pools):
+    async with RawServer(answers(OK)) as server:
+        await asyncio.gather(*(ask(pools, server) for _ in range(3)))
+        first, second, last = idle(pools, server)
+        for _ in range(3):
+            await ask(pools, server)
+            assert list(idle(pools, server)) == [first, second, last]
+
+        assert stats(pools, server) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("later", [0, 1], ids=["all expire", "the one used later stays"])
+async def test_connections_expire_when_they_are_idle_for_too_long(later):
+    pools = Pools(idle_timeout=0.5)
     async with RawServer(answers(OK)) as server:
         await asyncio.gather(*(ask(pools, server) for _ in range(3)))
         assert stats(pools, server) == (3, 3, 3)
-        for _ in range(10):
-            await asyncio.sleep(0.03)
-            await ask(pools, server)
+        idle(pools, server)[-1].idle_since += later * 3600
 
-        assert stats(pools, server) == (1, 1, 3)
-        await until(lambda: stats(pools, server) == (0, 0, 3))
+        await until(lambda: stats(pools, server) == (later, later, 3))
     pools.close()
 
 
 async def test_a_connection_idle_for_too_long_is_not_taken(pools):
     async with RawServer(answers(OK)) as server:
         await ask(pools, server)
-        pool = pools._pools[("http", "127.0.0.1", server.port)]
-        pool._idle[0].idle_since -= 4.0
+        idle(pools, server)[0].idle_since -= 4.0
 
         await ask(pools, server)
 
@@ -311,7 +325,7 @@ async def test_a_reload_keeps_what_stays_and_lets_busy_calls_finish(pools):
         go.set()
 
         assert await read_all(busy) == b"done"
-        await asyncio.wait_for(leaves.peers[0].over.wait(), 1)
+        await asyncio.wait_for(leaves.peers[0].over.wait(), WITHIN)
         assert list(pools.stats()) == [node(stays.port).url]
 
 
@@ -320,7 +334,7 @@ async def test_a_reload_closes_idle_connections_to_nodes_that_left(pools):
         await ask(pools, server)
         pools.keep([])
 
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
         assert pools.stats() == {}
 
 
@@ -351,7 +365,7 @@ async def test_a_stop_cuts_what_still_runs_and_repeats_nothing(pools):
         with pytest.raises(UpstreamError) as cut:
             await reading.read()
         assert (lost.value.kind, cut.value.kind) == (FaultKind.LOST, FaultKind.CUT)
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
     assert len(server.peers) == 1
 
 
@@ -388,5 +402,5 @@ async def test_calls_over_tls_keep_their_connection():
 
         assert pools.stats() == {upstream.url: (1, 1, 1)}
         pools.close()
-        await asyncio.wait_for(server.peers[0].over.wait(), 1)
+        await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
     assert server.requests[0].values("host") == [f"localhost:{server.port}"]

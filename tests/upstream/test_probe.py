@@ -8,6 +8,7 @@ from llmgw.core.health import Failed, Passed
 from llmgw.upstream.client import WatchClient
 from llmgw.upstream.probe import probe
 from tests.builders import node
+from tests.fakes.descriptors import no_descriptors
 from tests.fakes.rawserver import CHUNKED, RawServer, answers, chunk, json_answer
 
 
@@ -82,3 +83,11 @@ async def test_the_health_path_is_the_node_s_own_with_its_credential(client, pat
 
         assert server.requests[0].line == f"GET {asked} HTTP/1.1"
         assert server.requests[0].values("authorization") == ["Bearer s"]
+
+
+async def test_a_check_that_was_not_made_says_nothing_of_the_node(client):
+    async with RawServer(answers(json_answer())) as server:
+        with no_descriptors():
+            assert await check(client, server.port) is None
+
+        assert await check(client, server.port) == Passed()

@@ -65,14 +65,6 @@ async def opened(door: Door) -> AsyncIterator[Door]:
         await door.close()
 
 
-async def until(condition, *, within: float = 2.0) -> None:
-    for _ in range(int(within / 0.002)):
-        if condition():
-            return
-        await asyncio.sleep(0.002)
-    raise AssertionError("it did not come to that")
-
-
 def pytest_asyncio_loop_factories(config, item):
     """Transports differ: what holds for one loop is no proof for the other."""
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

@@ -9,6 +9,7 @@ import pytest
 from llmgw.core.config import Config, GatewayConfig
 from llmgw.web import body, protocol
 from tests.fakes.gateway import keyring
+from tests.fakes.patience import WITHIN
 from tests.fakes.raw_client import chat, request
 
 LIMIT = 10_000
@@ -131,7 +132,7 @@ async def test_a_client_that_waits_is_refused_without_being_asked_for_its_body(
     )
 
     assert (reply.status, reply.closes) == (status, True)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         assert await client.rest() == b""
 
 

@@ -11,11 +11,12 @@ from llmgw.core.config import WebsocketConfig
 from llmgw.web.live import LiveDoor
 from llmgw.web.table import Page
 from tests.fakes.live import TOKEN, create, whole
+from tests.fakes.patience import until
 from tests.fakes.raw_client import request
 from tests.fakes.sockets import FakeSocket, refused, said
 from tests.fakes.turn_scene import TurnScene
 from tests.fakes.wire_frames import RawSocket, close, text, upgrade
-from tests.web.conftest import Door, until
+from tests.web.conftest import Door
 
 SECRET = f"openai-insecure-api-key.{TOKEN}"
 REALTIME = "/v1/realtime?model=m1"

@@ -5,6 +5,7 @@ import asyncio
 from aiohttp import web
 
 from llmgw.web.loop import RequestLoop
+from tests.fakes.patience import WITHIN
 
 REQUEST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}"
 ANSWER = b"HTTP/1.1 200 OK"
@@ -44,7 +45,7 @@ async def echo(request):
 
 
 async def head_of(reader):
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(WITHIN):
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split()[0])
         await reader.readexactly(length)
@@ -52,7 +53,7 @@ async def head_of(reader):
 
 
 async def gone(reader):
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(WITHIN):
         return await reader.read()
 
 
@@ -74,7 +75,7 @@ async def test_requests_follow_each_other_on_one_connection_in_one_task():
 
 
 async def test_an_idle_connection_is_closed_after_the_keep_alive_time():
-    async with Door(echo, keepalive_timeout=0.05) as door:
+    async with Door(echo, keepalive_timeout=0.5) as door:
         reader, writer = await door.client()
         writer.write(REQUEST)
         await head_of(reader)
@@ -83,12 +84,12 @@ async def test_an_idle_connection_is_closed_after_the_keep_alive_time():
 
 
 async def test_a_request_before_that_puts_the_end_off():
-    async with Door(echo, keepalive_timeout=0.2) as door:
+    async with Door(echo, keepalive_timeout=1.0) as door:
         reader, writer = await door.client()
         for _ in range(4):
             writer.write(REQUEST)
             await head_of(reader)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.4)
 
         writer.write(REQUEST)
         assert (await head_of(reader)).startswith(ANSWER)
@@ -144,7 +145,7 @@ async def test_a_client_that_leaves_cancels_its_handler():
         await entered.wait()
         writer.transport.abort()
 
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(WITHIN):
             await left.wait()
 
 

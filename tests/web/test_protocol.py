@@ -11,8 +11,9 @@ from llmgw.web import protocol, watches
 from llmgw.web.access import Ending
 from llmgw.web.pages import public_pages
 from tests.fakes.gateway import JSON
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.raw_client import chat, request
-from tests.web.conftest import Door, opened, until
+from tests.web.conftest import Door, opened
 
 CANARY = "sk-CANARY-9f8e7d"
 SECRET = ("Authorization", f"Bearer {CANARY}")
@@ -221,7 +222,7 @@ AHEAD = [
 
 @pytest.mark.parametrize("ahead", AHEAD)
 @pytest.mark.parametrize("leave", LEAVING)
-async def test_a_client_that_leaves_ends_its_call_within_100_ms(door, leave, ahead):
+async def test_a_client_that_leaves_ends_its_call(door, leave, ahead):
     door.gateway.serving = hanging = Hanging()
     client = await door.client()
     client.send(chat())
@@ -231,11 +232,16 @@ async def test_a_client_that_leaves_ends_its_call_within_100_ms(door, leave, ahe
 
     leave(client)
 
-    async with asyncio.timeout(0.1):
+    async with asyncio.timeout(WITHIN):
         await hanging.cancelled.wait()
     await until(lambda: door.records)
     assert door.records[0].ending is Ending.LEFT
     await until(lambda: door.server.connections == 0)
+
+
+def test_who_has_left_is_seen_within_100_ms():
+    """Where nothing is read the end of a client is seen at the second look at the latest."""
+    assert 2 * watches.LOOK_EVERY <= 0.1
 
 
 async def test_a_client_that_only_waits_has_not_left(door):
@@ -272,7 +278,7 @@ async def test_a_client_that_leaves_inside_a_stream_ends_it(door, leave):
 
     leave(client)
 
-    async with asyncio.timeout(0.1):
+    async with asyncio.timeout(WITHIN):
         await cancelled.wait()
 
 
@@ -323,7 +329,7 @@ async def test_a_closed_connection_is_dropped_once_its_client_takes_nothing(gate
 
 
 async def test_a_slow_client_gets_all_of_a_closed_connection(gateway, monkeypatch):
-    monkeypatch.setattr(watches, "FLUSH_WITHIN", 0.2)
+    monkeypatch.setattr(watches, "FLUSH_WITHIN", 0.6)
     size = 4 * 1024 * 1024
 
     async def answer(call, principal, downstream):
@@ -336,13 +342,13 @@ async def test_a_slow_client_gets_all_of_a_closed_connection(gateway, monkeypatc
         received = 0
         while data := await client.reader.read(size // 16):
             received += len(data)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
 
         assert received > size
 
 
 async def test_an_idle_connection_is_closed(gateway):
-    async with opened(Door(gateway, keepalive_timeout=0.1)) as door:
+    async with opened(Door(gateway, keepalive_timeout=0.5)) as door:
         client = await door.client()
         assert (await client.ask(chat())).status == 200
 
@@ -350,7 +356,7 @@ async def test_an_idle_connection_is_closed(gateway):
 
 
 async def test_a_head_that_never_ends_is_closed_like_an_idle_connection(gateway):
-    async with opened(Door(gateway, keepalive_timeout=0.1)) as door:
+    async with opened(Door(gateway, keepalive_timeout=0.5)) as door:
         client = await door.client()
         client.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost:")
 

@@ -8,8 +8,9 @@ import pytest
 from llmgw.web import server
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.raw_client import RawClient, chat, request
-from tests.web.conftest import listening, until
+from tests.web.conftest import listening
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ async def test_while_it_drains_each_answer_ends_its_connection(door, slow):
 
 
 async def test_an_idle_connection_may_still_ask_for_a_moment(door, monkeypatch):
-    monkeypatch.setattr(server, "IDLE_GRACE", 0.3)
+    monkeypatch.setattr(server, "IDLE_GRACE", 0.8)
     asks, sleeps = await door.client(), await door.client()
     for client in (asks, sleeps):
         await client.ask(chat())
@@ -148,7 +149,7 @@ async def test_a_drain_takes_no_longer_than_it_may(door, slow):
     client.send(chat())
     await until(lambda: door.gateway.calls)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         await door.server.drain(0.1)
 
     assert door.server.connections == 1
@@ -159,7 +160,7 @@ async def test_to_close_ends_whatever_is_left(door, slow):
     client.send(chat())
     await until(lambda: door.gateway.calls)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WITHIN):
         await door.server.close()
 
     assert door.server.connections == 0

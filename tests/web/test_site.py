@@ -12,8 +12,9 @@ from llmgw.web.pages import public_pages
 from llmgw.web.site import Site
 from llmgw.web.table import Page
 from tests.fakes.gateway import FakeGateway
+from tests.fakes.patience import until
 from tests.fakes.raw_client import chat, request
-from tests.web.conftest import Door, opened, until
+from tests.web.conftest import Door, opened
 
 CANARY = "CANARY-secret-77"
 

@@ -1,11 +1,12 @@
-"""Timers that end what nobody would notice, on a scripted transport."""
-
-import asyncio
+"""Timers that end what nobody would notice, on a scripted transport and a clock of the test."""
 
 import pytest
 
 from llmgw.web import watches
 from llmgw.web.watches import EndWatch, FlushWatch
+from tests.fakes.stepped import SteppedLoop
+
+LOOKS = 10  # more than any case needs
 
 
 class Transport:
@@ -14,7 +15,7 @@ class Transport:
     def __init__(self, *sizes: int, socket=None) -> None:
         self._sizes = list(sizes)
         self._socket = socket
-        self.aborted = asyncio.Event()
+        self.aborted = False
 
     def get_write_buffer_size(self) -> int:
         return self._sizes.pop(0)
@@ -23,21 +24,19 @@ class Transport:
         return self._socket
 
     def abort(self) -> None:
-        self.aborted.set()
+        self.aborted = True
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(watches, "FLUSH_WITHIN", 0.005)
-    monkeypatch.setattr(watches, "LOOK_EVERY", 0.005)
+@pytest.fixture
+def loop():
+    made = SteppedLoop()
+    yield made
+    assert made.errors == []
 
 
-async def within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False
+def let_pass(loop: SteppedLoop, seconds: float) -> None:
+    loop.advance(seconds)
+    loop.run_until_quiet()
 
 
 @pytest.mark.parametrize(
@@ -49,39 +48,51 @@ async def within(event: asyncio.Event, seconds: float) -> bool:
         pytest.param((100, 50, 50, 1, 1, 0, 0), False, id="taken to the end"),
     ],
 )
-async def test_a_closed_transport_is_aborted_once_nothing_is_taken(sizes, aborted):
+def test_a_closed_transport_is_aborted_once_nothing_is_taken(loop, sizes, aborted):
     transport = Transport(*sizes)
-    FlushWatch(asyncio.get_running_loop()).begin(transport)
+    FlushWatch(loop).begin(transport)
 
-    assert await within(transport.aborted, 0.05) is aborted
+    for _ in range(LOOKS):
+        let_pass(loop, watches.FLUSH_WITHIN)
+
+    assert transport.aborted is aborted
+    assert loop.pending_timers == 0
 
 
-async def test_a_watch_that_ended_does_nothing():
+def test_a_watch_that_ended_does_nothing(loop):
     transport = Transport(100, 100)
-    watch = FlushWatch(asyncio.get_running_loop())
+    watch = FlushWatch(loop)
     watch.begin(transport)
     watch.begin(transport)
 
     watch.end()
     watch.end()
 
-    assert not await within(transport.aborted, 0.02)
+    let_pass(loop, watches.FLUSH_WITHIN)
+
+    assert not transport.aborted
 
 
-async def test_without_a_transport_there_is_nothing_to_watch():
-    loop = asyncio.get_running_loop()
-
+def test_without_a_transport_there_is_nothing_to_watch(loop):
     FlushWatch(loop).begin(None)
     EndWatch(loop).begin(None)
 
+    assert loop.pending_timers == 0
 
-async def test_an_end_is_found_at_the_next_look(monkeypatch):
+
+def test_an_end_is_found_at_the_next_look(loop, monkeypatch):
     seen = iter((False, False, True))
     monkeypatch.setattr(watches, "has_left", lambda transport: next(seen))
     transport = Transport()
-    watch = EndWatch(asyncio.get_running_loop())
+    watch = EndWatch(loop)
     watch.begin(transport)
     watch.begin(transport)
 
-    assert await within(transport.aborted, 0.1)
+    let_pass(loop, watches.LOOK_EVERY)
+    let_pass(loop, watches.LOOK_EVERY)
+    assert not transport.aborted
+    let_pass(loop, watches.LOOK_EVERY)
+
+    assert transport.aborted
     watch.end()
+    assert loop.pending_timers == 0

@@ -11,8 +11,9 @@ from llmgw.core.pulse import GONE_AFTER, PING_EVERY
 from llmgw.web.table import Page
 from llmgw.web.upgrade import parse_upgrade
 from llmgw.web.websocket import COPIED_BYTES, ClientWebSocket, accept
+from tests.fakes.patience import until
 from tests.fakes.wire_frames import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, close, frame
-from tests.web.conftest import Door, opened, until
+from tests.web.conftest import Door, opened
 
 
 class Ended(Exception):

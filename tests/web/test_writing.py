@@ -4,8 +4,9 @@ import asyncio
 
 from llmgw.web import watches
 from tests.fakes.gateway import JSON
+from tests.fakes.patience import until
 from tests.fakes.raw_client import chat
-from tests.web.conftest import Door, opened, until
+from tests.web.conftest import Door, opened
 
 LARGE = b"x" * 1_000_000
 MANY = 16
