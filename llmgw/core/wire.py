@@ -13,7 +13,7 @@ import orjson
 from llmgw.core import forms
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
-from llmgw.core.members import is_model_spelled_once, with_model
+from llmgw.core.members import LARGE, is_model_spelled_once, with_model
 from llmgw.core.routes import ModelIn, Route
 from llmgw.core.types import Dialect, Headers, RouteClass
 
@@ -28,7 +28,6 @@ SESSION_HEADERS = (
     "x-codex-conversation-id",
 )
 
-LARGE = 8192  # bytes; a smaller body is parsed whole in less time than it takes to say so
 NEEDED = frozenset(
     {"input", "model", "previous_response_id", "prompt_cache_key", "store", "stream"}
 )
