@@ -1,6 +1,6 @@
 """What size costs: 1,000 nodes with 300 models each, 10,000 keys, a start, an overload.
 
-    python bench/growth.py [nodes] [keys] [pages] [start] [overload]
+    python bench/growth.py [checks] [nodes] [keys] [pages] [reload] [start] [overload]
 
 Prints one JSON object for each finding and writes them all to `bench/results/growth.json`.
 """
@@ -8,19 +8,20 @@ Prints one JSON object for each finding and writes them all to `bench/results/gr
 from __future__ import annotations
 
 import json
-import re
 import shutil
+import signal
 import statistics
+import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from peers import KEY, WORK, Peer, find_peers, llmgw_config
-from processes import Gateway, gateway, load, upstream
+from peers import HERE, KEY, WORK, Peer, find_peers, llmgw_config
+from processes import GATEWAY_CORE, OTHER_CORE, Gateway, gateway, load, on_core, upstream
 from run import RESULTS
 
 MANY = range(20001, 21001)
@@ -56,6 +57,41 @@ def idle_cost(one: Gateway, seconds: float = 12.0) -> float:
     return (one.cpu() - before) / seconds
 
 
+def checks() -> dict[str, Any]:
+    """What 1,000 nodes cost that nobody sends a request to: all of it, and single questions."""
+    found: dict[str, Any] = {}
+    kinds = {"300_models": ["--models", "300"], "like_vllm": ["--models", "5", "--vllm"]}
+    for kind, options in kinds.items():
+        with upstream(*options, ports=_ports(MANY)):
+            told = subprocess.run(
+                [*on_core(GATEWAY_CORE), sys.executable, str(HERE / "checks.py")],
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            with running(ports=MANY) as one:
+                time.sleep(8)  # the first round comes at once
+                found[kind] = {
+                    **json.loads(told.stdout),
+                    "share_of_a_core": statistics.median(idle_cost(one, 6.0) for _ in range(5)),
+                    **_spread(one),
+                    "memory_mb": one.memory(),
+                }
+    return found
+
+
+def _spread(one: Gateway, seconds: float = 12.0, slot: float = 0.1) -> dict[str, float]:
+    """How much of a core it takes in single tenths of a second."""
+    began = time.perf_counter()
+    found, before = [], one.cpu()
+    while time.perf_counter() - began < seconds:
+        time.sleep(slot)
+        now = one.cpu()
+        found.append((now - before) / slot)
+        before = now
+    found.sort()
+    return {"share_p50": found[len(found) // 2], "share_p95": found[int(len(found) * 0.95)]}
+
+
 def nodes() -> dict[str, Any]:
     with upstream("--models", "2"), running() as one:
         small = request_cost(one)
@@ -89,16 +125,64 @@ def keys() -> dict[str, Any]:
 def pages() -> dict[str, Any]:
     """How long the pages for operators take with 1,000 nodes, and what they do to the loop."""
     with upstream("--models", "300", ports=_ports(MANY)), running(ports=MANY) as one:
-        time.sleep(5)
-        health = [_timed("http://127.0.0.1:18000/health", key=KEY) for _ in range(10)]
-        metrics = [_timed("http://127.0.0.1:18100/metrics") for _ in range(10)]
-        lag = _lag_p99()
+        time.sleep(8)
+        for number in range(2, 301):
+            _ask_for(f"model-{number}")
+        found: dict[str, Any] = {"nothing": _lag(lambda: time.sleep(5))}
+        for page, url in (
+            ("health", "http://127.0.0.1:18000/health"),
+            ("metrics", "http://127.0.0.1:18100/metrics"),
+        ):
+            times: list[float] = []
+            lag = _lag(lambda: times.extend(_timed(url, key=KEY) for _ in range(20)))  # noqa: B023
+            found[page] = {"ms": statistics.median(times) * 1000, **lag}
         assert one.process.poll() is None
-    return {
-        "health_ms": statistics.median(health) * 1000,
-        "metrics_ms": statistics.median(metrics) * 1000,
-        "loop_lag_p99_ms_at_most": lag,
-    }
+    return found
+
+
+def reload() -> dict[str, Any]:
+    """What a reload of 1,000 nodes does to the loop: of the same ones, and of 1,000 others."""
+    found: dict[str, Any] = {}
+    both = range(MANY[0], MANY[-1] + len(MANY) + 1)
+    with upstream("--models", "300", ports=_ports(both)), running(ports=MANY) as one:
+        time.sleep(8)
+        found["same_nodes"] = [_lag(lambda: _reload(one)) for _ in range(5)]
+        llmgw_config(WORK / "growth.toml", ports=both[len(MANY) :])
+        found["other_nodes"] = _lag(lambda: _reload(one))
+    return found
+
+
+def _reload(one: Gateway) -> None:
+    """And a request behind it, for some things are made when they are first asked for."""
+    log = WORK / "llmgw.log"
+    before = log.read_bytes().count(b'"config loaded"')
+    one.process.send_signal(signal.SIGHUP)
+    while log.read_bytes().count(b'"config loaded"') == before:
+        time.sleep(0.02)
+    _ask_for("m1")
+    time.sleep(3)
+
+
+def _ask_for(model: str) -> None:
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]})
+    request = urllib.request.Request(
+        "http://127.0.0.1:18000/v1/chat/completions",
+        body.encode(),
+        {"authorization": f"Bearer {KEY}", "content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+
+
+def _lag(work: Callable[[], object]) -> dict[str, float]:
+    """The loop's lateness while `work` goes on, by round trips of another process."""
+    program = [*on_core(OTHER_CORE), sys.executable, str(HERE / "lag.py")]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        time.sleep(0.5)
+        work()
+        output, _ = process.communicate(timeout=30)
+    found: dict[str, float] = json.loads(output)
+    return {f"loop_{name}": value for name, value in found.items()}
 
 
 def start() -> dict[str, Any]:
@@ -150,16 +234,15 @@ def _timed(url: str, key: str = "") -> float:
     return time.perf_counter() - began
 
 
-def _lag_p99() -> float | None:
-    """The bucket of the gateway's own histogram in which the 99th percentile lies."""
-    with urllib.request.urlopen("http://127.0.0.1:18100/metrics", timeout=30) as answer:
-        text = answer.read().decode()
-    found = re.findall(r'gateway_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)', text)
-    total = float(found[-1][1]) if found else 0.0
-    return next((float(le) * 1000 for le, n in found if float(n) >= 0.99 * total), None)
-
-
-PARTS = {"nodes": nodes, "keys": keys, "pages": pages, "start": start, "overload": overload}
+PARTS = {
+    "checks": checks,
+    "nodes": nodes,
+    "keys": keys,
+    "pages": pages,
+    "reload": reload,
+    "start": start,
+    "overload": overload,
+}
 
 
 def main() -> None:

@@ -1,10 +1,12 @@
 """A fast fake of an OpenAI-compatible server: many ports, one process, answers from memory.
 
-    python bench/upstream.py --ports 19001-19002 [--models 1] [--refuse 0.1]
+    python bench/upstream.py --ports 19001-19002 [--models 1] [--refuse 0.1] [--vllm]
 
 A request says itself what it wants: `stream`, `max_tokens` (events) and `seed` (milliseconds
 between them). Every event is a write of its own and carries the time it was written at.
 `--refuse` answers that share of requests with 429 the first time that it sees their `x-bench-id`.
+With `--vllm` lists and metrics are as long as that engine's; it stamps its lists, so that no two
+are the same.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import json
 import re
 import signal
 import time
+import uuid
+from functools import partial
 
 import uvloop
 
@@ -50,6 +54,43 @@ ANSWER = {
 }
 
 
+PERMISSION = {
+    **{"object": "model_permission", "created": 0, "allow_create_engine": False},
+    **{"allow_sampling": True, "allow_logprobs": True, "allow_search_indices": False},
+    **{"allow_view": True, "allow_fine_tuning": False, "organization": "*", "group": None},
+    "is_blocking": False,
+}
+GAUGES = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+
+
+def vllm_listing(names: list[str]) -> bytes:
+    now = int(time.time())
+    data = [
+        {
+            **{"id": name, "object": "model", "created": now, "owned_by": "vllm", "root": name},
+            **{"parent": None, "max_model_len": 8192},
+            "permission": [{"id": f"modelperm-{uuid.uuid4().hex}", **PERMISSION, "created": now}],
+        }
+        for name in names
+    ]
+    return json_answer({"object": "list", "data": data})
+
+
+def vllm_metrics() -> bytes:
+    """About as many lines as version 0.11 has: its gauges first, then mostly buckets."""
+    labels = 'engine="0",model_name="m1"'
+    lines = [f"process_number_{number} {number}" for number in range(40)]
+    lines += [f"vllm:{name}{{{labels}}} 0.0" for name in GAUGES]
+    for number in range(18):
+        name = f"vllm:histogram_number_{number}_of_requests_seconds"
+        lines += [f"# HELP {name} Histogram of one thing or another.", f"# TYPE {name} histogram"]
+        lines += [f'{name}_bucket{{le="{edge}.0",{labels}}} {edge}.0' for edge in range(24)]
+        lines += [f"{name}_count{{{labels}}} 24.0", f"{name}_sum{{{labels}}} 276.0"]
+    body = "\n".join(lines).encode() + b"\n"
+    head = b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\ncontent-type: text/plain\r\n\r\n"
+    return head % (DATE, len(body)) + body
+
+
 def json_answer(value: object, status: bytes = b"200 OK") -> bytes:
     body = json.dumps(value).encode()
     head = b"HTTP/1.1 %b\r\n%bcontent-length: %d\r\ncontent-type: application/json\r\n\r\n"
@@ -64,12 +105,14 @@ def chunk(delta: bytes, reason: bytes = b"null", usage: bytes = b"") -> bytes:
 class Site:
     """What all connections share."""
 
-    def __init__(self, models: int, refuse: float) -> None:
+    def __init__(self, models: int, refuse: float, vllm: bool) -> None:
         names = ["m1", *(f"model-{number}" for number in range(2, models + 1))]
         data = [{"id": name, "object": "model", "max_model_len": 8192} for name in names]
-        self.listing = json_answer({"object": "list", "data": data})
+        listing = json_answer({"object": "list", "data": data})
+        self.listing = partial(vllm_listing, names) if vllm else lambda: listing
         self.answer = json_answer(ANSWER)
         self.health = json_answer({})
+        self.metrics = vllm_metrics() if vllm else self.health
         self.refusal = json_answer(
             {"error": {"message": "full", "type": "rate_limit_error", "code": "full"}},
             b"429 Too Many Requests",
@@ -118,7 +161,9 @@ class Connection(asyncio.Protocol):
     def answer(self, head: bytes, body: bytes) -> None:
         site, write = self.site, self.transport.write
         if head.startswith(b"GET /v1/models"):
-            write(site.listing)
+            write(site.listing())
+        elif head.startswith(b"GET /metrics"):
+            write(site.metrics)
         elif head.startswith(b"GET"):
             write(site.health)
         elif site.refuses(head):
@@ -166,9 +211,10 @@ def main() -> None:
     parser.add_argument("--ports", default="19001-19002")
     parser.add_argument("--models", type=int, default=1)
     parser.add_argument("--refuse", type=float, default=0.0)
+    parser.add_argument("--vllm", action="store_true")
     args = parser.parse_args()
     first, _, last = args.ports.partition("-")
-    uvloop.run(serve(int(first), int(last or first), Site(args.models, args.refuse)))
+    uvloop.run(serve(int(first), int(last or first), Site(args.models, args.refuse, args.vllm)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from math import isfinite
+from math import inf
 from typing import NamedTuple
 
 from llmgw.core.fleet import EngineLoad, Gpu
@@ -144,4 +144,4 @@ def _value(text: bytes) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if isfinite(value) and value >= 0 else None
+    return value if 0.0 <= value < inf else None

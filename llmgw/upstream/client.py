@@ -62,13 +62,19 @@ class WatchClient:
         inquiry = self._kept(url[:3])
         if inquiry is None:
             inquiry = await self._connected(url, within)
+        timer = self._loop.call_at(deadline, inquiry.give_up)
         try:
-            reply = await self._ask(inquiry, request, deadline, max_bytes)
+            reply = await inquiry.ask(request, max_bytes=max_bytes)
         except UpstreamError:
             if not inquiry.is_stale:
                 raise
-            inquiry = await self._connected(url, deadline - self._loop.time())
-            reply = await self._ask(inquiry, request, deadline, max_bytes)
+            left = deadline - self._loop.time()  # of idle connections there are only so many
+            return await self.get(url, target, headers, within=left, max_bytes=max_bytes)
+        except asyncio.CancelledError:
+            inquiry.drop()
+            raise
+        finally:
+            timer.cancel()
         return reply if reply.coding in PLAIN else _decoded(reply, max_bytes)
 
     def take_back(self, inquiry: Inquiry) -> None:
@@ -108,18 +114,6 @@ class WatchClient:
         if not inquiry.is_gone:
             self._open.add(inquiry)
         return inquiry
-
-    async def _ask(
-        self, inquiry: Inquiry, request: bytes, deadline: float, max_bytes: int
-    ) -> Reply:
-        timer = self._loop.call_at(deadline, inquiry.give_up)
-        try:
-            return await inquiry.ask(request, max_bytes=max_bytes)
-        except asyncio.CancelledError:
-            inquiry.drop()
-            raise
-        finally:
-            timer.cancel()
 
     def _sweep(self) -> None:
         """One timer for all: a timer a connection would be paid for by every question."""

@@ -12,6 +12,10 @@ import httptools
 MAX_HEAD = 64 * 1024
 MAX_INTERIM = 16  # 1xx answers before the final one
 
+_FRAMING = (b"content-length", b"transfer-encoding")
+_CODING = b"content-encoding"
+_LENGTHS = {len(name) for name in (*_FRAMING, _CODING)}
+
 
 class Reply(NamedTuple):
     """A status and the body, or as much of it as may be read."""
@@ -88,10 +92,12 @@ class ReplyReader:
             self.keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if len(name) not in _LENGTHS:
+            return
         known = name.lower()
-        if known in (b"content-length", b"transfer-encoding"):
+        if known in _FRAMING:
             self._is_framed = True
-        elif known == b"content-encoding":
+        elif known == _CODING:
             self._coding = value.decode("latin-1").strip().lower()
 
     def on_headers_complete(self) -> None:

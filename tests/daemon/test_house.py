@@ -8,6 +8,7 @@ from llmgw.daemon.records import Records
 from llmgw.runtime.tasks import Supervisor
 from llmgw.sim.node import SimNode
 from llmgw.store.store import open_store
+from tests.fakes.patience import until
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -51,10 +52,7 @@ async def test_a_node_that_stays_keeps_its_state_and_a_new_one_is_asked(house, n
     async with SimNode(["other"], name="b") as other:
         house.take(loaded(tmp_path, node.url, other.url))
         assert states(house)[node.url].discovery == before
-        for _ in range(1000):
-            if states(house)[other.url].discovery.names is not None:
-                break
-            await asyncio.sleep(0.005)
+        await until(lambda: states(house)[other.url].discovery.names is not None)
 
         assert states(house)[other.url].discovery.names == ("other",)
 

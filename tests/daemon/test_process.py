@@ -269,9 +269,10 @@ async def test_a_successor_tells_its_predecessor_and_not_the_manager(stage):
 
 
 async def test_a_stop_calls_an_upgrade_off_that_has_not_come_up(stage, monkeypatch):
-    called_off = []
+    begun, called_off = asyncio.Event(), []
 
     async def successor(command, http, metrics):
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -280,7 +281,7 @@ async def test_a_stop_calls_an_upgrade_off_that_has_not_come_up(stage, monkeypat
     monkeypatch.setattr(module, "start_successor", successor)
     await stage.begin()
     stage.send(signal.SIGUSR2)
-    await asyncio.sleep(0.01)
+    await begun.wait()
 
     stage.send(signal.SIGTERM)
     await stage.until("http drains 600")

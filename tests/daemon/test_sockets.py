@@ -11,6 +11,7 @@ from llmgw.daemon.sockets import (
     open_listener,
     spelled,
 )
+from tests.fakes.patience import WITHIN
 
 LOOPBACK = Listen("127.0.0.1", 0)
 
@@ -35,7 +36,7 @@ def port_of(listener):
 
 def reaches(family, address):
     with socket.socket(family) as caller:
-        caller.settimeout(1)
+        caller.settimeout(WITHIN)
         return caller.connect_ex(address) == 0
 
 

@@ -1,4 +1,3 @@
-import asyncio
 import sys
 
 import pytest
@@ -7,6 +6,7 @@ from llmgw.core.config import TracingConfig
 from llmgw.daemon.tracing import Tracing
 from llmgw.observe import traces
 from llmgw.runtime.tasks import Supervisor
+from tests.fakes.patience import until
 
 HERE = TracingConfig("http://127.0.0.1:9", 0.5)
 THERE = TracingConfig("http://127.0.0.1:10", 0.5)
@@ -35,10 +35,7 @@ def opened(monkeypatch):
 
 
 async def until_closed(tracer):
-    for _ in range(1000):
-        if tracer.closed:
-            break
-        await asyncio.sleep(0.001)
+    await until(lambda: tracer.closed)
 
 
 @pytest.fixture

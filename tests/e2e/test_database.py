@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from llmgw.sim.node import SimNode
-from tests.e2e.two_gateways import eventually
+from tests.fakes.patience import until
 from tests.fakes.process import COMMAND, GatewayProcess, chat
 
 
@@ -115,7 +115,7 @@ async def test_one_that_goes_away_stops_nobody_and_gets_its_rows_when_it_is_back
     lock.execute("ROLLBACK")
     lock.close()
     await eventually_state(gateway, "ok")
-    await eventually(lambda: "database answers again" in gateway.messages(), within=2.0)
+    await until(lambda: "database answers again" in gateway.messages())
     gateway.signal(signal.SIGTERM)
     assert await gateway.ended() == 0
 
@@ -130,11 +130,10 @@ async def test_one_that_goes_away_stops_nobody_and_gets_its_rows_when_it_is_back
 
 
 async def eventually_state(gateway: GatewayProcess, state: str) -> None:
-    for _ in range(150):
-        if (await gateway.health())["database"] == state:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"the database is never {state}")
+    async def is_reached() -> bool:
+        return (await gateway.health())["database"] == state
+
+    await until(is_reached)
 
 
 async def _chat(session: aiohttp.ClientSession, gateway: GatewayProcess) -> int:

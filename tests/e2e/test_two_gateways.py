@@ -2,16 +2,18 @@
 
 import asyncio
 import signal
+import time
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
 from llmgw.sim.node import SimNode
-from tests.e2e.two_gateways import Pair, data_of, eventually
+from tests.e2e.two_gateways import Pair, data_of
+from tests.fakes.patience import until
 
-OPEN_FOR = 2.0  # seconds: of a circuit, and of a probe's slot
-KNOWN = 0.7  # by then the other gateway has looked
+OPEN_FOR = 3.0  # seconds: of a circuit, and of a probe's slot
+FREE = "SELECT leases = '[]' FROM circuits"
 FAILS_ONCE = "status,status=503,times=1"
 SERVED = """
 SELECT count(*), min(retry_count + 1 = (SELECT count(*) FROM attempts WHERE request_id = id))
@@ -47,24 +49,27 @@ async def node(nodes):
 
 
 async def opened(pair, node):
-    """The circuit is open by a failure at the first gateway, and the second one knows."""
+    """The circuit is open by a failure at the first gateway, and the second one knows; waits,
+    when it is called, until a probe may come.
+    """
     for gateway in (pair.one, pair.two):
-        await pair.until_chat(gateway, 200, within=OPEN_FOR)
+        await pair.until_chat(gateway, 200)
     await node.inject(FAILS_ONCE)
     assert await pair.chat(pair.one) == 503
-    await asyncio.sleep(KNOWN)
+    await pair.until_known(pair.two, "open")
     seen = len(node.seen)
     assert await pair.chat(pair.two) == 503
     assert len(node.seen) == seen, "the second gateway asks no one"
+    ((open_until,),) = pair.rows("SELECT open_until FROM circuits")
 
+    async def due() -> None:
+        await asyncio.sleep(open_until - time.time() + 0.1)
 
-async def due():
-    """The time of a circuit that was `opened` has come."""
-    await asyncio.sleep(OPEN_FOR - KNOWN)
+    return due
 
 
 async def test_one_of_a_hundred_requests_at_two_gateways_probes(pair, node):
-    await opened(pair, node)
+    due = await opened(pair, node)
     await due()
     seen = len(node.seen)
 
@@ -74,39 +79,42 @@ async def test_one_of_a_hundred_requests_at_two_gateways_probes(pair, node):
 
     assert len(node.seen) == seen + 1
     assert sorted(statuses) == [200] + [503] * 99
-    await pair.until_chat(pair.one, 200, within=1.0)
-    await pair.until_chat(pair.two, 200, within=1.0)
+    await pair.until_chat(pair.one, 200)
+    await pair.until_chat(pair.two, 200)
     assert pair.rows("SELECT * FROM circuits") == []
 
 
 async def test_the_slot_of_a_killed_prober_is_taken_over(pair, node):
-    await opened(pair, node)
+    due = await opened(pair, node)
     await node.inject("hang,times=1")
     await due()
     seen = len(node.seen)
     probing = asyncio.ensure_future(pair.chat(pair.one))
-    await eventually(lambda: len(node.seen) > seen, within=1.0)
+    await until(lambda: len(node.seen) > seen)
 
     pair.one.signal(signal.SIGKILL)
     await asyncio.wait((probing,))
     assert probing.exception() is not None
     assert await pair.chat(pair.two) == 503, "the slot is another gateway's"
 
-    await pair.until_chat(pair.two, 200, within=OPEN_FOR + 1.0)
+    await pair.until_chat(pair.two, 200)
     await pair.one.ended()
     await pair.one.start()
 
 
 async def test_a_client_that_leaves_during_a_probe_gives_the_slot_back(pair, node):
-    await opened(pair, node)
+    due = await opened(pair, node)
     await node.inject("hang,times=1")
     await due()
+    seen = len(node.seen)
+    probing = asyncio.ensure_future(pair.chat(pair.one))
+    await until(lambda: len(node.seen) > seen)
+    assert pair.rows(FREE) == [(False,)]
 
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            await pair.chat(pair.one)
+    probing.cancel()
 
-    await pair.until_chat(pair.two, 200, within=OPEN_FOR - 0.5)  # sooner than a slot is lost
+    await until(lambda: pair.rows(FREE) == [(True,)])  # a slot that is lost stays in its row
+    await pair.until_chat(pair.two, 200)
 
 
 async def test_a_response_is_found_at_every_gateway(pair, nodes):
@@ -136,29 +144,30 @@ async def test_a_node_is_drained_for_both_gateways_by_one_command(pair, node):
     status, out, err = await pair.one.run("drain", "n0", "--for", "1h")
     assert (status, err) == (0, "")
 
-    await pair.until_chat(pair.one, 503, within=1.0)
-    await pair.until_chat(pair.two, 503, within=1.5)
+    await pair.until_chat(pair.one, 503)
+    await pair.until_chat(pair.two, 503)
     status, out, _ = await pair.two.run("explain", "--model", "sim", "--json")
     assert status == 1
     assert '"draining"' in out
 
     assert (await pair.two.run("undrain", "n0"))[0] == 0
-    await pair.until_chat(pair.one, 200, within=1.5)
+    await pair.until_chat(pair.one, 200)
     assert (await pair.one.run("drain", "nobody"))[0] == 1
 
 
 async def test_what_a_killed_gateway_left_open_is_closed_by_its_next_start(pair, node):
+    await pair.until_chat(pair.one, 200)  # it has seen that no circuit is open any more
     await node.inject("hang,times=1")
     running = asyncio.ensure_future(pair.chat(pair.one))
     query = "SELECT outcome FROM requests WHERE ended_at IS NULL"
-    await eventually(lambda: pair.rows(query) == [(None,)], within=8.0)
+    await until(lambda: pair.rows(query) == [(None,)])
 
     pair.one.signal(signal.SIGKILL)
     with pytest.raises(aiohttp.ClientError):
         await running
     await pair.one.ended()
     await pair.one.start()
-    await eventually(lambda: pair.rows(query) == [], within=3.0)
+    await until(lambda: pair.rows(query) == [])
 
     closed = "SELECT outcome FROM requests WHERE closed_by IS NOT NULL"
     assert pair.rows(closed) == [("cancelled",)]

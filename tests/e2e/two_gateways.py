@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
 
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.process import GatewayProcess, chat
 
-PATIENCE = 30.0  # seconds: no answer of a test takes longer
-STEP = 0.02
 SETTINGS = """
 [database]
 url = "sqlite:///{database}"
@@ -38,7 +38,7 @@ class Pair:
     async def start(self) -> None:
         await asyncio.gather(self.one.start(), self.two.start())
         self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(PATIENCE)
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(WITHIN)
         )
 
     async def stop(self) -> None:
@@ -58,27 +58,29 @@ class Pair:
         async with self.session.request(method, url, json=body) as answer:
             return answer.status, await answer.json()
 
-    async def until_chat(self, gateway: GatewayProcess, status: int, within: float) -> None:
+    async def until_chat(self, gateway: GatewayProcess, status: int) -> None:
         """Ask again until it is answered so."""
-        for _ in range(round(within / STEP)):
-            if await self.chat(gateway) == status:
-                return
-            await asyncio.sleep(STEP)
-        raise AssertionError(f"no {status} within {within} s")
+
+        async def is_answered_so() -> bool:
+            return await self.chat(gateway) == status
+
+        await until(is_answered_so)
+
+    async def until_known(self, gateway: GatewayProcess, circuit: str) -> None:
+        """Until the gateway has seen that some circuit is in this state."""
+        line = re.compile(rf'^gateway_circuits{{.*state="{circuit}"}} 1.0$', re.MULTILINE)
+
+        async def is_known() -> bool:
+            _, page = await gateway.get("/metrics", port=gateway.metrics_port)
+            return line.search(page) is not None
+
+        await until(is_known)
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
             found = database.execute(query).fetchall()
         database.close()
         return found
-
-
-async def eventually(condition: Callable[[], bool], within: float) -> None:
-    for _ in range(round(within / STEP)):
-        if condition():
-            return
-        await asyncio.sleep(STEP)
-    raise AssertionError(f"it did not come true within {within} s")
 
 
 def _gateway(folder: Path, nodes: Sequence[str]) -> GatewayProcess:

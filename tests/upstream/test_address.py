@@ -12,7 +12,7 @@ from llmgw.core.config import BaseUrl
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream import address
 from llmgw.upstream.address import connect
-from tests.fakes.patience import WITHIN
+from tests.fakes.patience import WITHIN, until
 from tests.fakes.rawserver import CERTIFICATE, Peer, RawServer
 
 
@@ -73,8 +73,7 @@ async def test_an_address_is_connected_to(host):
     async with RawServer(waits, host=host) as server:
         seen = await reach(server.port, host=host)
 
-        await asyncio.sleep(0.01)
-        assert len(server.peers) == 1
+        await until(lambda: len(server.peers) == 1)
         seen.transport.abort()
 
 
@@ -229,17 +228,14 @@ async def test_a_tls_handshake_that_hangs_is_ended_and_its_socket_closed(how):
             detail = await failure(server.port, scheme="https", tls=trusting(), within=0.1)
             assert detail == "timeout"
         else:
+            reaching = asyncio.ensure_future(reach(server.port, scheme="https", tls=trusting()))
+            await until(lambda: server.peers)
+            reaching.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await cancelled_soon(reach(server.port, scheme="https", tls=trusting()))
+                await reaching
 
+        await until(lambda: server.peers)
         await asyncio.wait_for(server.peers[0].over.wait(), WITHIN)
-
-
-async def cancelled_soon(work) -> None:
-    running = asyncio.ensure_future(work)
-    await asyncio.sleep(0.05)
-    running.cancel()
-    await running
 
 
 def test_the_default_trust_is_read_once_and_speaks_http_1():

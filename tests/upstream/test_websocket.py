@@ -20,6 +20,7 @@ from llmgw.core.pulse import GONE_AFTER, PING_EVERY
 from llmgw.upstream.handshake import accept_of
 from llmgw.upstream.websocket import Sockets, UpstreamSocket
 from tests.builders import node
+from tests.fakes.patience import until
 from tests.fakes.rawserver import Peer, RawServer
 
 TEXT = b"\x81\x05hello"
@@ -211,8 +212,7 @@ async def test_a_handshake_that_fails(play, kind):
             await connect(server, sockets=sockets, handshake_timeout=0.1)
 
         assert error.value.kind is kind
-        await asyncio.sleep(0.01)
-        assert len(sockets) == 0
+        await until(lambda: len(sockets) == 0)
 
 
 async def test_nobody_there():
