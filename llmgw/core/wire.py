@@ -186,7 +186,7 @@ def _look_at(body: bytes) -> dict[str, Any] | None:
             body.decode()  # in what is skipped the encoding is not looked at
         needed = NEEDED if b"file_id" in body else NEEDED - {"input"}
         return {
-            name: orjson.loads(value) if name in needed else None
+            name: orjson.loads(memoryview(value)) if name in needed else None
             for name, value in members.items()
         }
     except (ValueError, RecursionError, msgspec.MsgspecError):
