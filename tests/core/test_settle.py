@@ -15,6 +15,7 @@ from llmgw.core.settle import (
     handoff_changes,
     scope_of,
     settlement,
+    success_changes,
 )
 from llmgw.core.types import RouteClass
 from llmgw.core.usage import Usage
@@ -184,3 +185,11 @@ def test_the_rows_hold_whose_it_was_and_when():
     assert (first.assignment, first.reason, first.status) == ("p/a", "upstream_error", 500)
     assert (first.started, first.ended) == (1.0, 2.0)
     assert (second.reason, second.status, second.ended) == (None, None, 9.5)
+
+
+def test_a_plain_success_changes_what_any_other_does():
+    log, _ = walked("served")
+    whole = settled(log)
+
+    assert success_changes(whole.request, "p/a") == whole.changes
+    assert whole.changes == Changes(((circuit("a"), Succeeded()),), (demote("a", None),))

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from llmgw.core.types import Dialect
-from llmgw.core.usage import UNKNOWN, Usage, first_usage, merge, usage_of_body
+from llmgw.core.usage import UNKNOWN, Usage, first_usage, merge, usage_of_answer, usage_of_body
 
 CHAT_USAGE = {
     "prompt_tokens": 9,
@@ -73,3 +73,31 @@ def test_a_messages_stream_tells_its_input_first_and_its_output_last():
     assert merge(first, last) == Usage(5, 7)
     assert merge(first, Usage(6, 7, 1)) == Usage(6, 7, 1)
     assert first_usage(b"{}", Dialect.MESSAGES) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param({"usage": CHAT_USAGE}, Usage(9, 4, 8), id="beside the output"),
+        pytest.param({"usage": None, "x": {"usage": CHAT_USAGE}}, Usage(9, 4, 8), id="deeper"),
+        pytest.param(
+            {"usage": {"a": 1}, "x": {"usage": CHAT_USAGE}}, Usage(9, 4, 8), id="no counts"
+        ),
+        pytest.param({"x": [{"usage": CHAT_USAGE}]}, Usage(9, 4, 8), id="in a list"),
+        pytest.param([{"usage": CHAT_USAGE}], Usage(9, 4, 8), id="no object"),
+        pytest.param({"usage": [1]}, UNKNOWN, id="no usage"),
+        pytest.param({}, UNKNOWN, id="nothing"),
+        pytest.param("text", UNKNOWN, id="a text"),
+    ],
+)
+def test_of_a_parsed_answer_the_same_is_read_as_of_its_bytes(answer, told):
+    body = json.dumps(answer).encode()
+
+    assert usage_of_answer(answer, body, Dialect.CHAT) == told
+    assert usage_of_body(body, Dialect.CHAT) == told
+
+
+def test_a_broken_usage_tells_nothing():
+    assert usage_of_body(b'{"usage":{"prompt_tokens":1', Dialect.CHAT) == UNKNOWN
+    assert usage_of_body(b'{"usage":{"a":{"prompt_tokens":1', Dialect.CHAT) == UNKNOWN
+    assert usage_of_body(b'{"usage":{}}', Dialect.CHAT) == UNKNOWN

@@ -1,17 +1,19 @@
 """`parse_call`: what is refused, what is found, and that a client's bytes stay what they were."""
 
 import json
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from llmgw.core import wire
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
 from llmgw.core.members import with_model
 from llmgw.core.routes import BY_PATH
 from llmgw.core.types import RouteClass
-from llmgw.core.wire import MAX_DEPTH, MAX_FILES, parse_call
+from llmgw.core.wire import LARGE, MAX_DEPTH, MAX_FILES, Asker, asker_of, parse_call, parse_object
 from tests import builders
 
 DEFAULT = ModelsConfig(default="d/1 é")
@@ -312,3 +314,163 @@ def test_the_lane_is_the_routes_or_that_of_streams(path, stream, lane):
 
     assert call.lane is lane
     assert call.is_compact is (lane is RouteClass.COMPACT)
+
+
+# --- large bodies, of which the values that nobody needs are skipped
+
+
+def outcome(body, path="/v1/responses"):
+    """What the request is; a refusal by its text."""
+    try:
+        return parse(body, path=path)
+    except InvalidRequest as refused:
+        return str(refused)
+
+
+def both_ways(body):
+    """As if it were large, and as if it were small."""
+    with mock.patch.object(wire, "LARGE", -1):
+        large = outcome(body)
+    with mock.patch.object(wire, "LARGE", len(body)):
+        return large, outcome(body)
+
+
+PIECES = st.sampled_from(
+    [
+        *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b".", b"e", b"+", b"true"),
+        *(b"null", b"NaN", b"\0", b"\x1f", b"\xff", b"\xed\xa0\x80", b"\\u", b"\\ud800", b"\\x"),
+        *(
+            b" ",
+            b"\f",
+            b"\xef\xbb\xbf",
+            b"1e999",
+            b"01",
+            b'"a":1,',
+            b'"model":"n",',
+            b'"Model":1,',
+        ),
+        *(b'"stream":true,', b'"stream":false,', b'"store":false,', b'"mode\\u006c":"x",'),
+    ]
+)
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 1), PIECES | st.just(b"")), max_size=4
+)
+DOCUMENTS = st.sampled_from(
+    [
+        {
+            "model": "m",
+            "stream": True,
+            "tools": [1, -2.5e3, {"model": '\\"\u00e9', "c": None}],
+            "input": [{"type": "input_file", "file_id": "file_x"}],
+        },
+        {"input": "text", "model": "m", "prompt_cache_key": "k", "previous_response_id": "r"},
+        {"model": None, "store": False, "x": {"y": {"model": "n"}}},
+    ]
+)
+
+
+@given(document=DOCUMENTS, ascii_only=st.booleans(), changes=CHANGES)
+@example(document={"model": "m"}, ascii_only=True, changes=[(1, 0, b'"model":"n",')])
+def test_a_large_body_is_read_as_a_small_one_would_be(document, ascii_only, changes):
+    body = json.dumps(document, ensure_ascii=ascii_only).encode()
+    for at, removed, put in changes:
+        body = body[:at] + put + body[at + removed :]
+
+    large, small = both_ways(body)
+
+    assert large == small
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(sorted(wire.NEEDED)) | st.text(), JSON_VALUES), st.booleans()
+)
+def test_of_any_object_what_is_needed_is_found(document, ascii_only):
+    body = json.dumps(document | {"model": "m"}, ensure_ascii=ascii_only).encode(
+        "utf-8", "surrogatepass"
+    )
+
+    large, small = both_ways(body)
+
+    assert large == small
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 1024, 1025, 100_000])
+@pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
+def test_a_large_body_is_nested_no_deeper_than_a_small_one(depth, pair):
+    opening, closing = pair
+    inner = opening * (depth - 1) + "1" + closing * (depth - 1)
+
+    large, small = both_ways(('{"model":"m","x":' + inner + "}").encode())
+
+    assert large == small
+    assert isinstance(large, str) is (depth > MAX_DEPTH)
+
+
+def large_body(**members):
+    return json.dumps({"x": ["a" * LARGE], "y": {"z": 1}, **members}).encode()
+
+
+def test_of_a_large_body_only_what_is_needed_is_made():
+    body = large_body(model="m", stream=True, input="text", store=False)
+
+    assert parse_object(body) == {
+        "x": None,
+        "y": None,
+        "model": "m",
+        "stream": True,
+        "input": None,
+        "store": False,
+    }
+    assert parse_object(body + b" " * LARGE)["model"] == "m"
+
+
+def test_files_are_looked_for_in_a_large_body_that_names_some():
+    call = parse(
+        large_body(model="m", input=[{"type": "input_file", "file_id": "f"}]), path="/v1/responses"
+    )
+
+    assert call.file_ids == ("f",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(large_body(model="m")[:-1] + b',"model":"n"}', id="the model twice"),
+        pytest.param(large_body(model="m", Model="n"), id="another spelling"),
+        pytest.param(large_body(model=1), id="no string"),
+        pytest.param(large_body(model="m")[:-1], id="cut short"),
+        pytest.param(large_body(model="m").replace(b"aa", b"\xff\xfe", 1), id="invalid UTF-8"),
+        pytest.param(large_body(model="m").replace(b"aa", b"\\x", 1), id="an invalid escape"),
+        pytest.param(large_body(model="m").replace(b": 1", b": 01", 1), id="an invalid number"),
+        pytest.param(b"[" + large_body(model="m") + b"]", id="an array"),
+    ],
+)
+def test_a_large_body_is_refused_for_what_a_small_one_is(body):
+    with pytest.raises(InvalidRequest):
+        parse(body)
+
+
+def test_half_a_surrogate_pair_in_a_large_body_is_the_upstreams_to_judge():
+    body = large_body(model="m", prompt_cache_key="k").replace(b"aa", b"\\ud800", 1)
+
+    assert parse(body).cache_key == "k"
+
+
+def test_who_asks_is_read_from_the_first_line_of_each_name():
+    headers = (
+        ("session-id", ""),
+        ("x-session-affinity", "b"),
+        ("x-session-affinity", "c"),
+        ("x-stainless-retry-count", "2"),
+    )
+
+    assert asker_of(headers) == Asker("b", 2)
+    assert asker_of((("session-id", ""),)) == Asker()
+    assert asker_of(()) == Asker()
+    assert asker_of((("x-stainless-retry-count", "1000"),)).stainless_retries == 0
