@@ -42,8 +42,9 @@ class Rejection:
 class Sink(Protocol):
     """Where an exchange pushes its body once it has been spliced; called from the event loop."""
 
-    def feed(self, data: bytes) -> None:
-        """Body bytes of one read, framing removed, never empty."""
+    def feed(self, data: bytes, chunk: bytes | None = None) -> None:
+        """Body bytes of one read, framing removed, never empty; `chunk`: the same as they came,
+        where they were one whole chunk of the chunked coding (RFC 9112, section 7.1)."""
 
     def end(self, fault: UpstreamError | None) -> None:
         """The body ended: whole by its framing (None) or not. Called once, and last."""

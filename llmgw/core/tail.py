@@ -76,6 +76,14 @@ class Tail:
         if len(self._kept) > self._ceiling:
             self._trim()
 
+    def take(self, data: bytes) -> bool:
+        """Push, and tell whether it `is_done`: once for every event of every stream."""
+        kept = self._kept
+        kept += data
+        if len(kept) > self._ceiling:
+            self._trim()
+        return kept.endswith(self._endings) and self.is_done()
+
     def is_between_events(self) -> bool:
         """Whether a keepalive or an error event may follow what was pushed."""
         return ends_between_events(self._kept)

@@ -8,8 +8,6 @@ import os
 import secrets
 import time
 
-import uvloop
-
 from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.control import ControlServer
@@ -17,6 +15,7 @@ from llmgw.daemon.descriptors import DescriptorWatch
 from llmgw.daemon.front import Front
 from llmgw.daemon.heartbeat import Heartbeat
 from llmgw.daemon.house import House
+from llmgw.daemon.loop import new_loop
 from llmgw.daemon.memory import settle_heap, tune_allocator
 from llmgw.daemon.operations import Operations
 from llmgw.daemon.process import Process
@@ -48,7 +47,7 @@ def run(launch: Launch) -> None:
     """Serve until told to stop. Raises `StartRefused`."""
     tune_allocator()
     tune_threads()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=lambda: new_loop(os.environ.get('XLOOP','asyncio'))) as runner:
         runner.run(serve(launch))
 
 

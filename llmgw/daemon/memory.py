@@ -18,7 +18,7 @@ MMAP_FROM = 4 * 1024 * 1024
 
 # Objects of a request die by their reference counts. Cycles are rare, so they are looked for
 # seldom, and never among what lives as long as the process.
-THRESHOLDS = (10_000, 20, 50)
+THRESHOLDS = (50_000, 20, 50)
 
 
 def tune_allocator() -> None:

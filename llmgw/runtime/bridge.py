@@ -92,7 +92,7 @@ class FrameDownstream:
     def commit(self, status: int, headers: Headers) -> None:
         self.status = status
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, chunk: bytes | None = None) -> None:
         for event in self._cutter.feed(data):
             self._take(event)
 

@@ -94,7 +94,7 @@ class _DecodingSink:
         self._inner = inner
         self._over = False
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes, chunk: bytes | None = None) -> None:
         if self._over:
             return
         try:

@@ -137,8 +137,9 @@ class Downstream(Protocol):
         """Send the status line and the head of a body of unknown length (chunked on HTTP/1.1,
         unframed and ended by close on HTTP/1.0)."""
 
-    def write(self, data: bytes) -> None:
-        """Body bytes; framing kept whole, so that another write or the end can always follow."""
+    def write(self, data: bytes, chunk: bytes | None = None) -> None:
+        """Body bytes; framing kept whole, so that another write or the end can always follow.
+        `chunk`: the same bytes as one chunk, where they came so."""
 
     def finish(self, *, close: bool = False) -> None:
         """End the body cleanly; with `close` the connection ends with it."""

@@ -105,14 +105,14 @@ class Splice:
 
     # --- the sink's side
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes, chunk: bytes | None = None) -> None:
         """One read of the upstream: nothing here may cost more than it must."""
         if self._finished:
             return
         self._moved = True
-        self._tail.push(data)
-        self._downstream.write(data)
-        if self._tail.is_done():
+        is_done = self._tail.take(data)
+        self._downstream.write(data, chunk)
+        if is_done:
             self._finish()
 
     def end(self, fault: UpstreamError | None) -> None:

@@ -151,10 +151,12 @@ class Exchange:
         if framing.done:
             framing.surplus = bool(data)
         elif data and (body := framing.feed(data)):
-            if self._sink is not None:
-                self._sink.feed(body)
-            else:
+            if self._sink is None:
                 self._deliver(body)
+            elif framing.was_chunk:
+                self._sink.feed(body, data)
+            else:
+                self._sink.feed(body)
         if framing.done:
             self._finish(framing)
         elif framing.flaw:

@@ -18,13 +18,15 @@ _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,%d})?\r\n" 
 _SIZE_LINE_BEGUN = re.compile(
     rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,%d})?\r?)?" % MAX_EXTENSION
 )
+_LARGE = 65543  # bytes of a chunk whose size has five digits
+_BEGINS = (3, 4, 5, 6)  # where the data of a chunk begin, by the digits of its size
 _TRAILERS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r\n)*\r\n")
 
 
 class Framing(ABC):
     """One response body. `feed` is not called again once `done` or `flaw` is set."""
 
-    __slots__ = ("done", "flaw", "surplus")
+    __slots__ = ("done", "flaw", "surplus", "was_chunk")
 
     until_eof: ClassVar[bool] = False  # an orderly end of the connection makes the body whole
 
@@ -32,6 +34,7 @@ class Framing(ABC):
         self.done = False  # the body has ended, whole
         self.flaw = ""  # what is wrong with the framing, in our words
         self.surplus = False  # bytes came after the end: the connection is out of step
+        self.was_chunk = False  # what was fed last was one whole chunk, and nothing else
 
     @abstractmethod
     def feed(self, data: bytes) -> bytes:
@@ -86,15 +89,20 @@ class Chunked(Framing):
         self._held = b""  # a piece that was cut, to be read again; bounded
 
     def feed(self, data: bytes) -> bytes:
-        if self._left > len(data):
-            self._left -= len(data)
+        self.was_chunk = False
+        size = len(data)
+        if self._left > size:
+            self._left -= size
             return data
         if self._held:
             data, self._held = self._held + data, b""
-        elif self._expects is _SIZE and (line := _SIZE_LINE.match(data)) is not None:
-            begin, size = line.end(), int(line[1], 16)  # an event a chunk, a chunk a read
-            if size and begin + size + 2 == len(data) and data.endswith(b"\r\n"):
-                return data[begin:-2]
+        elif self._expects is _SIZE and size < _LARGE:
+            # An event a chunk, a chunk a read: the size line can be nothing else then.
+            begin = _BEGINS[(size > 21) + (size > 262) + (size > 4103)]
+            if data.startswith(b"%x\r\n" % (size - begin - 2)) and data.endswith(b"\r\n"):
+                self.was_chunk = size > begin + 2
+                if self.was_chunk:
+                    return data[begin:-2]
         parts: list[bytes] = []
         at = 0
         while at < len(data) and not (self.done or self.flaw):

@@ -119,11 +119,14 @@ class HttpDownstream:
         self._ended = True
         self._connection.write(b"".join((*lines, b"\r\n")))
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, chunk: bytes | None = None) -> None:
         if self._ended or self._head_only or not data:
             return
         self.bytes_sent += len(data)
-        self._connection.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        if not self._chunked:
+            self._connection.write(data)
+        else:
+            self._connection.write(chunk or b"%x\r\n%b\r\n" % (len(data), data))
 
     def finish(self, *, close: bool = False) -> None:
         if self._ended:

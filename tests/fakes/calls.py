@@ -56,7 +56,7 @@ class Collected:
     def body(self) -> bytes:
         return b"".join(self.parts)
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes, chunk: bytes | None = None) -> None:
         assert data
         assert not self.ends
         self.parts.append(data)

@@ -36,7 +36,7 @@ class FakeDownstream:
         assert self.status is None, "one status line"
         self.status, self.headers = status, headers
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, chunk: bytes | None = None) -> None:
         assert self.committed, "no body before its head"
         assert self.ending is None, "nothing after the end"
         self.body += data

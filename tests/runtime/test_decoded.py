@@ -27,7 +27,7 @@ class Collected:
         self.data = b""
         self.ends: list[UpstreamError | None] = []
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes, chunk: bytes | None = None) -> None:
         assert data, "never empty"
         self.data += data
 
