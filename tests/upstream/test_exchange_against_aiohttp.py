@@ -42,7 +42,12 @@ async def ours(port: int):
     exchange = await call(pools, node(port))
     body = await read_all(exchange)
     pools.close()
-    return exchange.head.status, exchange.head.headers, body
+    return exchange.head.status, without_length(exchange.head.headers), body
+
+
+def without_length(lines):
+    """What is read at once keeps the length apart."""
+    return tuple(line for line in lines if line[0] != "content-length")
 
 
 async def theirs(port: int):
@@ -51,7 +56,7 @@ async def theirs(port: int):
         session.post(f"http://127.0.0.1:{port}/v1/x", data=b"{}") as answer,
     ):
         lines = [(name.lower(), value) for name, value in answer.headers.items()]
-        return answer.status, tuple(lines), await answer.read()
+        return answer.status, without_length(lines), await answer.read()
 
 
 @pytest.mark.parametrize("wire", CORPUS)
