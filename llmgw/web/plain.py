@@ -39,11 +39,12 @@ def plain_head(head: bytes) -> PlainHead | None:
     request, headers = _REQUEST_LINE.fullmatch(first), plain_fields(lines)
     if request is None or headers is None:
         return None
-    if any(name in _UNUSUAL for name, _ in headers):
+    names = {name for name, _ in headers}
+    if len(names) < len(headers):  # of some names a second line is an error, as aiohttp has it
+        return None
+    if "host" not in names or not _UNUSUAL.isdisjoint(names):  # RFC 9112, section 3.2
         return None
     if any(name == "connection" and value not in _KEPT_OPEN for name, value in headers):
-        return None
-    if sum(name == "host" for name, _ in headers) != 1:  # RFC 9112, section 3.2
         return None
     path, mark, query = request[1].decode().partition("?")
     return PlainHead(path, mark + query, headers)
