@@ -89,13 +89,10 @@ def _usage_of(value: object, dialect: Dialect) -> Usage:
 
 def _openai(value: dict[str, object]) -> Usage:
     """chat and completions say prompt and completion, responses say input and output."""
-    tokens_in = _count(value.get("prompt_tokens"))
-    if tokens_in is None:
-        tokens_in = _count(value.get("input_tokens"))
-    tokens_out = _count(value.get("completion_tokens"))
-    if tokens_out is None:
-        tokens_out = _count(value.get("output_tokens"))
-    details = value.get("prompt_tokens_details") or value.get("input_tokens_details")
+    get = value.get
+    tokens_in = _count(get("prompt_tokens", get("input_tokens")))
+    tokens_out = _count(get("completion_tokens", get("output_tokens")))
+    details = get("prompt_tokens_details") or get("input_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
     return Usage(tokens_in, tokens_out, cached)
 

@@ -47,7 +47,9 @@ def run(launch: Launch) -> None:
     """Serve until told to stop. Raises `StartRefused`."""
     tune_allocator()
     tune_threads()
-    with asyncio.Runner(loop_factory=lambda: new_loop(os.environ.get('XLOOP','asyncio'))) as runner:
+    with asyncio.Runner(
+        loop_factory=lambda: new_loop(os.environ.get("XLOOP", "asyncio"))
+    ) as runner:
         runner.run(serve(launch))
 
 

@@ -11,16 +11,6 @@ from llmgw.core.wire import Call
 from llmgw.runtime.ports import Client, LineDownstream
 
 
-class Host(Protocol):
-    """Whose request it is."""
-
-    def over(self) -> None:
-        """The answer is out, as far as it goes."""
-
-    def hand_over(self) -> None:
-        """See to it that `ExpressCall.go_on` is awaited, or `leave` called."""
-
-
 class Sent(NamedTuple):
     """The head of a request as an upstream got it, without what is each request's own."""
 
@@ -32,12 +22,27 @@ class Sent(NamedTuple):
         return b"%b\r\ncontent-length: %d\r\n\r\n" % (rest, length)
 
 
-class Asked(NamedTuple):
-    """A request with whoever waits for its answer."""
+class Asked(Protocol):
+    """A request, and who waits for its answer."""
 
-    call: Call
-    principal: Principal
-    client: Client
-    downstream: LineDownstream
-    host: Host
-    memo: dict[AssignmentId, Sent]  # of requests that had the same head
+    @property
+    def call(self) -> Call: ...
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def downstream(self) -> LineDownstream: ...
+
+    @property
+    def memo(self) -> dict[AssignmentId, Sent]:
+        """Of requests that had the same head."""
+
+    def over(self) -> None:
+        """The answer is out, as far as it goes."""
+
+    def hand_over(self) -> None:
+        """See to it that `ExpressCall.go_on` is awaited, or `leave` called."""

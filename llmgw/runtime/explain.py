@@ -60,7 +60,7 @@ def explain(gateway: Gateway, question: Question) -> Document:
     ask = gateway.ask_of(call, principal)
     eligibility = gateway.router.eligible(gateway.snapshot, ask)
     snapshot, router = gateway.snapshot, gateway.router
-    turn = router.next_turn(principal.pool, call.model)  # looked at, not taken
+    turn = router.turns(principal.pool, call.model).last + 1  # looked at, not taken
     plan = router.plan(snapshot, eligibility, call, principal, turn=turn).candidates
     demoted = gateway.board.demoted(principal.pool, principal.key, question.model)
     return document | {

@@ -52,12 +52,10 @@ class Express:
                 sent = asked.memo[candidate.assignment] = self._rendered(asked, choice.seat)
             except ValueError:
                 return None
-        exchange = gateway.errands.tools.upstreams.begin(
-            candidate.upstream, sent.head(call.request_id, len(call.body)), call.body
-        )
+        exchange = choice.seat.pool.begin(sent.head(call.request_id, len(call.body)), call.body)
         if exchange is None:
             return None
-        gateway.router.take_turn(asked.principal.pool, call.model, choice.turn)
+        lane.turns.last = choice.turn
         return ExpressCall(gateway, asked, lane, choice.seat, exchange, choice.turn, choice.plan)
 
     def _lane(self, asked: Asked) -> Lane | None:
@@ -75,7 +73,7 @@ class Express:
     def _choose(self, lane: Lane, asked: Asked) -> _Choice | None:
         """None: its circuit wants a probe slot first."""
         router, call, principal = self._gateway.router, asked.call, asked.principal
-        turn = router.next_turn(principal.pool, call.model)
+        turn = lane.turns.last + 1
         plan: RoutePlan | None = None
         if lane.first and call.session is None and call.cache_key is None and self._is_fair(asked):
             seat: Seat | None = lane.first[turn % len(lane.first)]

@@ -23,7 +23,7 @@ from llmgw.runtime.attempt import Begun, GoOn
 from llmgw.runtime.buffered import usage_of_success
 from llmgw.runtime.dispatch import Dispatch
 from llmgw.runtime.gateway import Gateway
-from llmgw.runtime.journey import Journey, Stage, observe
+from llmgw.runtime.journey import Journey, Stage, spent
 from llmgw.runtime.lanes import Lane, Seat
 from llmgw.runtime.ports import Client, OpenExchange
 from llmgw.runtime.splice import ClientStalled, Splice
@@ -178,7 +178,7 @@ class ExpressCall:
         self._release()
         if self.errand is not None:
             self.errand.seen()
-        self.overhead += observe(Stage.ANSWER, began)
+        self.overhead += spent(Stage.ANSWER, time.perf_counter() - began)
         asked.downstream.respond(OK, form.lines, body)
         self._settle(usage, None)
         self._end()
@@ -257,7 +257,7 @@ class ExpressCall:
 
     def _hand_over(self) -> None:
         self._exchange.listen(None)
-        self._asked.host.hand_over()
+        self._asked.hand_over()
 
     def _release(self) -> None:
         """As far as this way counts, nothing of it runs at the upstream any more."""
@@ -298,4 +298,4 @@ class ExpressCall:
 
     def _end(self) -> None:
         IN_FLIGHT.dec()
-        self._asked.host.over()
+        self._asked.over()

@@ -23,9 +23,8 @@ class Stage(StrEnum):
 _SPENT = {stage: STAGE_DURATION.labels(stage) for stage in Stage}
 
 
-def observe(stage: Stage, since: float) -> float:
-    """Count the time since a reading of `time.perf_counter`; the seconds come back."""
-    seconds = time.perf_counter() - since
+def spent(stage: Stage, seconds: float) -> float:
+    """Count them; they come back."""
     _SPENT[stage].observe(seconds)
     return seconds
 
@@ -57,7 +56,7 @@ class Journey:
 
     def spent(self, stage: Stage, since: float) -> None:
         """From `since`, a reading of `time.perf_counter`, until now."""
-        self.overhead += observe(stage, since)
+        self.overhead += spent(stage, time.perf_counter() - since)
 
     def attempt(self, assignment: AssignmentId, *, now: float) -> None:
         self.assignment = assignment

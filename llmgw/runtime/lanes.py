@@ -20,7 +20,9 @@ from llmgw.core.wire import Call
 from llmgw.observe.metrics import ASSIGNMENT_IN_FLIGHT, child
 from llmgw.observe.plain import Gauge
 from llmgw.runtime.gateway import MODEL_EXCLUSIONS, Gateway
+from llmgw.runtime.ports import IdlePool
 from llmgw.runtime.registry import Entry
+from llmgw.runtime.router import Turns
 from llmgw.runtime.settler import SuccessCounters, success_counters
 from llmgw.runtime.snapshot import Snapshot
 
@@ -36,6 +38,7 @@ class Seat:
     candidate: Candidate
     entry: Entry
     running: Gauge
+    pool: IdlePool
     success: SuccessCounters
 
 
@@ -54,6 +57,7 @@ class Lane:
     seats: Mapping[AssignmentId, Seat]
     first: tuple[Seat, ...]  # of which one comes first, by turns; empty: the plan has to tell
     budget: RetryBudget
+    turns: Turns
 
 
 class Lanes:
@@ -110,6 +114,7 @@ class Lanes:
             found,
             tuple(found[one.assignment] for one in first),
             gateway.errands.budget(principal.pool),
+            gateway.router.turns(principal.pool, call.model),
         )
 
     def _seat(self, candidate: Candidate, label: str) -> Seat | None:
@@ -121,6 +126,7 @@ class Lanes:
             candidate,
             entry,
             child(ASSIGNMENT_IN_FLIGHT, candidate.assignment),
+            self._gateway.errands.tools.upstreams.pool(candidate.upstream),
             success_counters(candidate.assignment, label),
         )
 

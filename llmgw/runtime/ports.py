@@ -112,8 +112,13 @@ class Upstreams(Protocol):
     def render(self, upstream: Upstream, request: UpstreamRequest) -> bytes:
         """The head of the request as it is sent. Raises `ValueError` for what can't be."""
 
-    def begin(self, upstream: Upstream, head: bytes, body: bytes) -> OpenExchange | None:
-        """Send at once, where a connection is idle; None: none is."""
+    def pool(self, upstream: Upstream) -> IdlePool:
+        """Its connections, up to the next reload."""
+
+
+class IdlePool(Protocol):
+    def begin(self, head: bytes, body: bytes) -> OpenExchange | None:
+        """POST at once, where a connection is idle; None: none is."""
 
 
 class Downstream(Protocol):

@@ -37,6 +37,15 @@ class _Seen:
         return self.snapshot is snapshot and self.fleet == fleet and self.board == board
 
 
+class Turns:
+    """Whose turn it is among those that serve one model of a pool."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+
 class Router:
     """Answers who may serve, in which order, and what a pool offers."""
 
@@ -54,7 +63,7 @@ class Router:
         self._wall = wall
         self._eligible: dict[Ask, tuple[_Seen, Eligibility]] = {}
         self._catalogs: dict[PoolName, tuple[_Seen, Catalog]] = {}
-        self._turns: dict[tuple[PoolName, str], int] = {}
+        self._turns: dict[tuple[PoolName, str], Turns] = {}
         self._succeeded: dict[AssignmentId, float] = {}
 
     def eligible(self, snapshot: Snapshot, ask: Ask) -> Eligibility:
@@ -81,12 +90,12 @@ class Router:
         *,
         turn: int | None = None,
     ) -> RoutePlan:
-        """On a turn of its own, or on one that was looked up (`next_turn`)."""
+        """On a turn of its own, or on one that was looked up (`turns`)."""
         pool = snapshot.pools[principal.pool]
         named = eligibility.ask.model is not None
         if turn is None and named:
-            turn = self.next_turn(pool.name, call.model)
-            self.take_turn(pool.name, call.model, turn)
+            turns = self.turns(pool.name, call.model)
+            turn = turns.last = turns.last + 1
         return build_plan(
             eligibility,
             size=snapshot.config.routing.plan_size,
@@ -99,16 +108,16 @@ class Router:
             last_success=self._last_success,
         )
 
-    def next_turn(self, pool: PoolName, model: str) -> int:
+    def turns(self, pool: PoolName, model: str) -> Turns:
         """Each model takes turns of its own: with shared ones, two models that are asked for by
         turns would stick to one node each. They begin staggered, for rare models are many.
         """
-        return self._turns.get((pool, model), len(self._turns)) + 1
-
-    def take_turn(self, pool: PoolName, model: str, turn: int) -> None:
-        if len(self._turns) >= MOST_KEPT:
-            self._turns.clear()
-        self._turns[pool, model] = turn
+        found = self._turns.get((pool, model))
+        if found is None:
+            if len(self._turns) >= MOST_KEPT:
+                self._turns.clear()
+            found = self._turns[pool, model] = Turns(len(self._turns))
+        return found
 
     def catalog(self, snapshot: Snapshot, pool: PoolName) -> Catalog:
         fleet = self._registry.listings

@@ -148,6 +148,9 @@ class Exchange:
             if answer is None:
                 return
             framing = self._begin_body(answer)
+            if len(data) == answer.head.length:
+                self._come_whole(data)
+                return
         if framing.done:
             framing.surplus = bool(data)
         elif data and (body := framing.feed(data)):
@@ -161,6 +164,17 @@ class Exchange:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
+        if self._listener is not None:
+            self._listener()
+
+    def _come_whole(self, body: bytes) -> None:
+        """Head and body in one read, as most short answers come."""
+        if body:
+            self._chunks.append(body)
+            self.unread = len(body)
+        self._connection.vacate(in_step=self._keeps_alive)
+        self.ended = True
+        self._wake()
         if self._listener is not None:
             self._listener()
 

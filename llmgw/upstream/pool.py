@@ -81,14 +81,9 @@ class Pools:
         """The head of the request as `open` sends it. Raises ValueError for what can't be."""
         return render_head(upstream.url, request)
 
-    def begin(self, upstream: Upstream, head: bytes, body: bytes) -> Exchange | None:
-        """POST at once, where a connection is idle; None: none is."""
-        connection = self._pool(upstream.url).acquire()
-        if connection is None:
-            return None
-        exchange = Exchange(connection, "POST")
-        exchange.send(head, body)
-        return exchange
+    def pool(self, upstream: Upstream) -> Pool:
+        """For whoever asks it often, until a reload (`keep`)."""
+        return self._pool(upstream.url)
 
     def keep(self, urls: Iterable[BaseUrl]) -> None:
         """After a reload: connections to other URLs close, once their call has ended."""
@@ -142,6 +137,15 @@ class Pool:
                 return connection
             connection.drop()
         return None
+
+    def begin(self, head: bytes, body: bytes) -> Exchange | None:
+        """POST at once, where a connection is idle; None: none is."""
+        connection = self.acquire()
+        if connection is None:
+            return None
+        exchange = Exchange(connection, "POST")
+        exchange.send(head, body)
+        return exchange
 
     async def connect(self, within: float) -> Connection:
         connection = await connect(

@@ -19,7 +19,7 @@ from llmgw.core.types import AssignmentId, Headers
 from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object
 from llmgw.runtime.asked import Asked, Sent
 from llmgw.runtime.express_call import ExpressCall
-from llmgw.runtime.journey import Stage, observe
+from llmgw.runtime.journey import Stage, spent
 from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.web.access import AccessRecord, Ending, OnComplete
 from llmgw.web.downstream import WholeDownstream
@@ -107,13 +107,12 @@ class ExpressDoor:
             return None
         downstream = WholeDownstream(connection, own=id_lines(request_id, known.route.dialect))
         ride = ExpressRide(self, connection, downstream, call, known, began)
-        overhead = observe(Stage.PARSE, began)
-        began = time.perf_counter()
-        asked = Asked(call, known.principal, known.client, downstream, ride, known.memo)
-        carried = ride.call = self._carrier.begin(asked)
+        parsed = time.perf_counter()
+        carried = ride.carried = self._carrier.begin(ride)
         if carried is None:
             return None
-        carried.overhead += overhead + observe(Stage.PLAN, began)
+        carried.overhead += spent(Stage.PARSE, parsed - began)
+        carried.overhead += spent(Stage.PLAN, time.perf_counter() - parsed)
         return ride
 
     def _learn(self, head: bytes) -> Known | None:
@@ -180,34 +179,27 @@ class Gathering:
 class ExpressRide(Ride):
     """One request that is carried so, up to its end."""
 
-    __slots__ = (
-        "_began",
-        "_connection",
-        "_door",
-        "_goes_on",
-        "_known",
-        "_request",
-        "call",
-        "downstream",
-    )
+    carried: ExpressCall | None = None
+    _goes_on = False
 
     def __init__(
         self,
         door: ExpressDoor,
         connection: Connection,
         downstream: WholeDownstream,
-        request: Call,
+        call: Call,
         known: Known,
         began: float,
     ) -> None:
         self._door = door
         self._connection = connection
-        self._request = request
         self._known = known
         self._began = began
-        self._goes_on = False
-        self.call: ExpressCall | None = None
+        self.call = call
         self.downstream = downstream
+        self.principal = known.principal
+        self.client = known.client
+        self.memo = known.memo
 
     def over(self) -> None:
         self._connection.ride_over(keep=self.downstream.keeps)
@@ -218,17 +210,17 @@ class ExpressRide(Ride):
 
     def leave(self) -> None:
         """The client has left. Where a task has taken over, that is cancelled instead."""
-        if not self._goes_on and self.call is not None:
+        if not self._goes_on and self.carried is not None:
             self.downstream.ending = Ending.LEFT
-            self.call.leave()
+            self.carried.leave()
             self._tell()
 
     async def go_on(self) -> bool:
         """In the connection's task: whether the connection is kept."""
         self._goes_on = True
         try:
-            if self.call is not None:
-                await self.call.go_on()
+            if self.carried is not None:
+                await self.carried.go_on()
         except asyncio.CancelledError:
             self.downstream.ending = Ending.LEFT
             raise
@@ -240,27 +232,27 @@ class ExpressRide(Ride):
         return self.downstream.keeps
 
     def _tell(self) -> None:
-        call, downstream = self.call, self.downstream
-        if call is None:
+        carried, downstream = self.carried, self.downstream
+        if carried is None:
             return
-        label, assignment = call.label, call.assignment
-        attempts, overhead = 1, call.overhead
-        if call.errand is not None:
-            journey = call.errand.journey
+        assignment, attempts, overhead = carried.assignment, 1, carried.overhead
+        if carried.errand is not None:
+            journey = carried.errand.journey
             assignment, attempts = journey.assignment or assignment, journey.attempts
             overhead += journey.overhead
+        call = self.call
         self._door.tell(
             AccessRecord(
                 "POST",
-                self._known.route.path,
+                call.route.path,
                 downstream.status,
                 downstream.bytes_sent,
                 time.perf_counter() - self._began,
-                self._request.request_id,
+                call.request_id,
                 downstream.ending,
-                self._known.principal.name,
-                self._request.model,
-                label,
+                self.principal.name,
+                call.model,
+                carried.label,
                 assignment,
                 attempts,
                 overhead,

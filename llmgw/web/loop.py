@@ -8,7 +8,6 @@ a body that the handler did not want, and the end of the connection.
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from typing import cast
 
 from aiohttp import web
@@ -17,14 +16,12 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import ERROR
 
 
-class Handed(ABC):
+class Handed:
     """A request that was begun without this task, and goes on in it."""
 
-    __slots__ = ()
-
-    @abstractmethod
     async def go_on(self) -> bool:
         """Whether the connection is kept."""
+        raise NotImplementedError
 
 
 class RequestLoop(web.RequestHandler):
