@@ -175,6 +175,7 @@ class ExpressCall:
         if usage is None:
             self._hand_over()
             return
+        self._exchange.listen(None)
         self._release()
         if self.errand is not None:
             self.errand.seen()

@@ -16,6 +16,7 @@ from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
 from llmgw.upstream.head import Answer, HeadReader, read_at_once
 
+LARGE = 64 * 1024  # bytes of a body that is not worth a copy
 MAX_UNREAD = 256 * 1024  # bytes that wait for `read` before the socket is left alone
 
 OnSent = Callable[[Callable[[UpstreamError], None]], None]
@@ -197,7 +198,10 @@ class Exchange:
             self.lose(None)
             return
         connection.occupy(self)
-        if body:
+        if len(body) > LARGE:  # not joined, and what the socket does not take is not copied twice
+            connection.transport.write(head)
+            connection.transport.write(memoryview(body))
+        elif body:
             connection.transport.writelines((head, body))
         else:
             connection.transport.write(head)

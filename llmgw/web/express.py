@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
@@ -31,6 +31,7 @@ from llmgw.web.protocol import Connection
 from llmgw.web.riding import Ride
 
 MOST_KNOWN = 1024  # heads
+MOST_GATHERED = 4 * 1024 * 1024  # bytes that a client gets room for by its word alone
 
 
 class Carrier(Protocol):
@@ -82,7 +83,9 @@ class ExpressDoor:
         start = end + len(END)
         missing = start + length - len(data)
         if missing > 0:
-            return Gathering(self, connection, known, start, missing, data)
+            if length > MOST_GATHERED:
+                return None
+            return Gathering(self, connection, known, data, start=start, length=length)
         return self.begin(connection, known, data[start:], began) if missing == 0 else None
 
     def begin(
@@ -153,27 +156,24 @@ class Gathering:
         door: ExpressDoor,
         connection: Connection,
         known: Known,
-        start: int,
-        missing: int,
         data: bytes,
+        *,
+        start: int,
+        length: int,
     ) -> None:
+        """`data`: what came first; in it the body starts, of which there are `length` bytes."""
         self._door = door
         self._connection = connection
         self._known = known
-        self._start = start  # of the body, in what came first
-        self.missing = missing  # bytes; below 0: the next request has come as well
-        self.parts = [data]
-
-    def add(self, data: bytes) -> None:
-        self.parts.append(data)
-        self.missing -= len(data)
+        self.head = data[:start]
+        self.at = len(data) - start
+        self.body = bytearray(length)
+        self.body[: self.at] = memoryview(data)[start:]
 
     def begin(self) -> ExpressRide | None:
-        """It is there as a whole."""
-        began = time.perf_counter()
-        first, *others = self.parts
-        body = b"".join((memoryview(first)[self._start :], *others))
-        return self._door.begin(self._connection, self._known, body, began)
+        """It is there as a whole, and is not changed any more."""
+        body = cast(bytes, self.body)
+        return self._door.begin(self._connection, self._known, body, time.perf_counter())
 
 
 class ExpressRide(Ride):
@@ -233,6 +233,7 @@ class ExpressRide(Ride):
 
     def _tell(self) -> None:
         carried, downstream = self.carried, self.downstream
+        self.carried = None  # it holds this ride: no circle may be left
         if carried is None:
             return
         assignment, attempts, overhead = carried.assignment, 1, carried.overhead

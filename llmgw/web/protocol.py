@@ -193,7 +193,6 @@ class Connection(RidingLoop):
         if self._ride is not None:
             self.abort()
             return False
-        self._parse_gathered()
         if self.turn is None and not self._messages:
             return False
         if not self._has_whole_turn() and (self._break_bodies() or self._has_malformed()):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from llmgw.core.fields import END
+from llmgw.web.filling import Filling
 from llmgw.web.limits import BODY_SILENCE, READ_AHEAD_BYTES
 from llmgw.web.loop import Handed
 from llmgw.web.writing import AnsweringLoop
@@ -23,15 +24,9 @@ class Ride(Handed):
 class Gathered(Protocol):
     """A request whose body is still coming in, kept from the parser."""
 
-    @property
-    def missing(self) -> int:
-        """Bytes; below 0: more has come than belongs to it."""
-
-    @property
-    def parts(self) -> list[bytes]:
-        """All that has come."""
-
-    def add(self, data: bytes) -> None: ...
+    head: bytes
+    body: bytearray  # of its whole length
+    at: int  # how much of that has come with the head
 
     def begin(self) -> Ride | None:
         """It is there as a whole; None: it has to be parsed."""
@@ -47,6 +42,7 @@ class RidingLoop(AnsweringLoop):
     __slots__ = (
         "_ahead",
         "_fed",
+        "_filling",
         "_gathered",
         "_head_size",
         "_patience",
@@ -63,6 +59,7 @@ class RidingLoop(AnsweringLoop):
         self._ride: Ride | None = None
         self._ahead = b""  # what came behind its request
         self._gathered: Gathered | None = None
+        self._filling: Filling | None = None  # of its body
         self._patience: asyncio.TimerHandle | None = None  # with what is gathered
         self._fed = 0  # bytes that the parser got since it surely held none
         self._head_size = 0  # of the first request in them
@@ -70,7 +67,8 @@ class RidingLoop(AnsweringLoop):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         ride, self._ride = self._ride, None
-        self._end_gathering()
+        self._gathered = self._filling = None
+        self._be_patient(None)
         super().connection_lost(exc)
         if ride is not None:
             ride.leave()
@@ -78,8 +76,6 @@ class RidingLoop(AnsweringLoop):
     def data_received(self, data: bytes) -> None:
         if self._ride is not None:
             self._come_ahead(data)
-        elif self._gathered is not None:
-            self._gather(self._gathered, data)
         elif self._fed or self._waiter is None or not self._take(data):
             self._parse(data)
 
@@ -124,31 +120,48 @@ class RidingLoop(AnsweringLoop):
         if taken is None or isinstance(taken, Ride):
             self._ride = taken
             return taken is not None
-        self._gathered = taken
-        self._patience = self._loop.call_later(BODY_SILENCE, self._parse_gathered)
+        self._gather(taken)
         return True
 
-    def _gather(self, gathered: Gathered, data: bytes) -> None:
-        gathered.add(data)
-        if gathered.missing > 0:
+    def filled(self) -> None:
+        """A body that was waited for is there."""
+        gathered = self._end_gathering()
+        if gathered is None:
             return
-        self._ride = gathered.begin() if gathered.missing == 0 else None
+        self._ride = gathered.begin()
         if self._ride is None:
-            self._parse_gathered()
-        else:
-            self._end_gathering()
+            self._parse(gathered.head)
+            self._parse(bytes(gathered.body))
 
-    def _end_gathering(self) -> list[bytes]:
+    def emptied(self) -> None:
+        """It takes long, or ends early: then what is said of other requests holds for it."""
+        at = 0 if self._filling is None else self._filling.at
+        gathered = self._end_gathering()
+        if gathered is not None:
+            self._parse(gathered.head)
+            self._parse(bytes(gathered.body[:at]))
+
+    def _gather(self, gathered: Gathered) -> None:
+        """The loop reads the rest of its body to where it is to lie, and not a byte more."""
+        if self.transport is None:
+            return
+        self._gathered = gathered
+        self._filling = Filling(self, gathered.body, gathered.at)
+        self.transport.set_protocol(self._filling)
+        self._be_patient(BODY_SILENCE)
+
+    def _end_gathering(self) -> Gathered | None:
         gathered, self._gathered = self._gathered, None
+        self._filling = None
+        self._be_patient(None)
+        if gathered is not None and self.transport is not None:
+            self.transport.set_protocol(self)
+        return gathered
+
+    def _be_patient(self, seconds: float | None) -> None:
         if self._patience is not None:
             self._patience.cancel()
-            self._patience = None
-        return [] if gathered is None else gathered.parts
-
-    def _parse_gathered(self) -> None:
-        """It is no such request, or takes long: then what is said of others holds for it."""
-        for part in self._end_gathering():
-            self._parse(part)
+        self._patience = None if seconds is None else self._loop.call_later(seconds, self.emptied)
 
     def _parse(self, data: bytes) -> None:
         if not self._fed:
