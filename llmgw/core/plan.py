@@ -52,6 +52,14 @@ def build_plan(
     return RoutePlan(tuple(chosen))
 
 
+def led_by(plan: RoutePlan, first: Candidate) -> RoutePlan:
+    """The same plan, no longer than it was, with one in front that was asked already."""
+    if plan.candidates[0].assignment == first.assignment:
+        return plan
+    others = (one for one in plan.candidates if one.assignment != first.assignment)
+    return RoutePlan((first, *others)[: len(plan.candidates)])
+
+
 def _in_turn(eligibility: Eligibility, turn: int, size: int) -> tuple[Candidate, ...]:
     """What the rest of this module comes to where nothing but the turn counts: the usual case."""
     chosen: tuple[Candidate, ...] = ()

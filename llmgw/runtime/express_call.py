@@ -12,7 +12,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.failover import Failover, Outcome
 from llmgw.core.failures import MAX_CLASSIFIED_BYTES
 from llmgw.core.lines import AnswerForm, AnswerKind
-from llmgw.core.plan import RoutePlan
+from llmgw.core.plan import RoutePlan, led_by
 from llmgw.core.settle import AttemptRow, RequestRow, Scope, scope_of
 from llmgw.core.types import AssignmentId
 from llmgw.core.usage import Usage
@@ -178,7 +178,7 @@ class ExpressCall:
         self._exchange.listen(None)
         self._release()
         if self.errand is not None:
-            self.errand.seen()
+            self._attempted().seen()
         self.overhead += spent(Stage.ANSWER, time.perf_counter() - began)
         asked.downstream.respond(OK, form.lines, body)
         self._settle(usage, None)
@@ -247,6 +247,7 @@ class ExpressCall:
         plan = self._plan or gateway.router.plan(
             lane.snapshot, lane.eligibility, asked.call, asked.principal, turn=self._turn
         )
+        plan = led_by(plan, self._seat.candidate)  # it may have been demoted meanwhile
         errand = self.errand = self.errand or self._make_errand()
         return Dispatch(
             gateway.errands.context(asked.call, asked.principal),
