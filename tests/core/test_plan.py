@@ -7,7 +7,7 @@ import pytest
 
 from llmgw.core.affinity import LOOK_AT, Affinity, affinity_of
 from llmgw.core.eligibility import Ask, Candidate, Eligibility
-from llmgw.core.plan import build_plan
+from llmgw.core.plan import build_plan, led_by
 from llmgw.core.types import RouteClass, Strategy
 from tests import builders
 from tests.counting import calls
@@ -193,3 +193,20 @@ def test_a_thousand_sessions_stay_when_a_node_goes():
         for one, other in zip(one, other, strict=True)
     )
     assert moved <= 6
+
+
+@pytest.mark.parametrize(
+    ("size", "demoted", "names"),
+    [
+        pytest.param(3, (), "abc", id="as it was"),
+        pytest.param(3, ("p/a",), "abc", id="demoted since"),
+        pytest.param(2, ("p/a",), "ab", id="no longer in it"),
+    ],
+)
+def test_who_was_asked_already_leads_the_plan(size, demoted, names):
+    three = eligible("a", "b", "c")
+    made = build_plan(three, size=size, strategy=ROUND_ROBIN, turn=0, demoted=frozenset(demoted))
+
+    led = led_by(made, three.candidates[0])
+
+    assert "".join(one.upstream.name for one in led.candidates) == names
