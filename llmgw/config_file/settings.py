@@ -75,6 +75,12 @@ GATEWAY: Final = Section(
             BOOL,
             "false shows the nodes of /health only on metrics_listen.",
         ),
+        Field(
+            "event_loop",
+            choice("asyncio", "uvloop"),
+            "uvloop moves a few busy streams for less; past 1,000 it lets new ones wait.",
+            restart=True,
+        ),
     ),
 )
 

@@ -48,6 +48,7 @@ class GatewayConfig:
     drain_timeout: float = 600.0
     cors_origins: tuple[str, ...] = ()
     health_details: bool = True
+    event_loop: str = "asyncio"  # or "uvloop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""The event loop of the process, by the configuration's word.
+"""The event loop of the process: asyncio's own, with less between a ready socket and its protocol.
 
 uvloop's (libuv's) looks at up to 48 rounds of 1,024 ready sockets before it calls anything that
-was called soon: with more than that many busy streams new ones wait for seconds. asyncio's own
-serves each ready socket once and then whatever waits; what it costs more for an event is won back
-in the selector below, which hands over handles instead of keys.
+was called soon: with that many busy streams new ones wait for seconds. asyncio's serves each
+ready socket once and then whatever waits. What it costs more for an event is won back here:
+sockets are read while epoll's answer is gone through, without a handle, a queue and a context for
+each read.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ from __future__ import annotations
 import asyncio
 import math
 import select
+from asyncio import selector_events
+from collections.abc import Callable
 from selectors import EpollSelector
 from typing import Any, cast
 
 import uvloop
 
+MOST_READ = 64 * 1024  # bytes at once: room for that is made for every read
+
 _NOT_READABLE = ~select.EPOLLIN
 _NOT_WRITABLE = ~select.EPOLLOUT
+_Buffered = asyncio.BufferedProtocol
+_Base: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
 
 
-class _RawEpoll(EpollSelector):
+class _Epoll(EpollSelector):
     """Gives what epoll gives: descriptors and masks."""
 
     def select(self, timeout: float | None = None) -> list[Any]:
@@ -30,37 +37,93 @@ class _RawEpoll(EpollSelector):
             wait = 0.0
         else:
             wait = math.ceil(timeout * 1e3) * 1e-3  # epoll counts milliseconds
-        keys: dict[int, Any] = self._fd_to_key  # type: ignore[attr-defined]
+        epoll, keys = cast(Any, self)._selector, cast(Any, self)._fd_to_key
         try:
-            return cast(list[Any], self._selector.poll(wait, len(keys) or 1))  # type: ignore[attr-defined]
+            return cast(list[Any], epoll.poll(wait, len(keys) or 1))
         except InterruptedError:
             return []
 
 
+class _Transport(_Base):  # type: ignore[misc] # asyncio has no stub of it
+    """A stream socket's, which reads for a plain protocol in one call."""
+
+    max_size = MOST_READ
+
+    def _read_ready(self) -> None:
+        protocol = self._protocol
+        if self._conn_lost or isinstance(protocol, _Buffered):
+            super()._read_ready()
+            return
+        try:
+            data = self._sock.recv(MOST_READ)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._fatal_error(error, "Fatal read error on socket transport")
+            return
+        if not data:
+            self._read_ready__on_eof()
+            return
+        try:
+            protocol.data_received(data)
+        except Exception as error:  # noqa: BLE001 - as asyncio does: the connection ends with it
+            self._fatal_error(error, "Fatal error: protocol.data_received() call failed.")
+
+
 class FairLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop, with less between a ready socket and its callback."""
+    """Serves each ready socket once a turn."""
 
     def __init__(self) -> None:
-        super().__init__(_RawEpoll())
+        self._readers: dict[int, Callable[[], None]] = {}  # of transports, by descriptor
+        super().__init__(_Epoll())
+
+    def _make_socket_transport(
+        self,
+        sock: Any,
+        protocol: asyncio.BaseProtocol,
+        waiter: Any = None,
+        *,
+        extra: Any = None,
+        server: Any = None,
+    ) -> asyncio.BaseTransport:
+        return cast(
+            asyncio.BaseTransport, _Transport(self, sock, protocol, waiter, extra, server)
+        )
+
+    def _add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
+        handle = super()._add_reader(fd, callback, *args)  # type: ignore[misc]
+        if isinstance(getattr(callback, "__self__", None), _Transport):
+            self._readers[fd if isinstance(fd, int) else fd.fileno()] = callback
+        return handle
+
+    def _remove_reader(self, fd: Any) -> Any:
+        self._readers.pop(fd if isinstance(fd, int) else fd.fileno(), None)
+        return super()._remove_reader(fd)  # type: ignore[misc]
 
     def _process_events(self, event_list: list[tuple[int, int]]) -> None:
-        keys = self._selector._fd_to_key  # type: ignore[attr-defined]
-        ready = self._ready  # type: ignore[attr-defined]
+        readers, keys = self._readers, cast(Any, self)._selector._fd_to_key
         for fd, event in event_list:
+            read = readers.get(fd)
+            if read is not None and event & _NOT_WRITABLE:
+                read()
+                if event == select.EPOLLIN:
+                    continue
             key = keys.get(fd)
-            if key is None:
-                continue
-            reader, writer = key.data
-            if reader is not None and event & _NOT_WRITABLE:
-                if reader._cancelled:
-                    self._remove_reader(fd)  # type: ignore[attr-defined]
-                else:
-                    ready.append(reader)
-            if writer is not None and event & _NOT_READABLE:
-                if writer._cancelled:
-                    self._remove_writer(fd)  # type: ignore[attr-defined]
-                else:
-                    ready.append(writer)
+            if key is not None:
+                self._process(fd, event, *key.data, is_read=read is not None)
+
+    def _process(self, fd: int, event: int, reader: Any, writer: Any, *, is_read: bool) -> None:
+        loop = cast(Any, self)
+        if reader is not None and event & _NOT_WRITABLE and not is_read:
+            if reader._cancelled:
+                loop._remove_reader(fd)
+            else:
+                loop._ready.append(reader)
+        if writer is not None and event & _NOT_READABLE:
+            if writer._cancelled:
+                loop._remove_writer(fd)
+            else:
+                loop._ready.append(writer)
 
 
 def new_loop(kind: str) -> asyncio.AbstractEventLoop:

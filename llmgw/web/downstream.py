@@ -123,10 +123,9 @@ class HttpDownstream:
         if self._ended or self._head_only or not data:
             return
         self.bytes_sent += len(data)
-        if not self._chunked:
-            self._connection.write(data)
-        else:
-            self._connection.write(chunk or b"%x\r\n%b\r\n" % (len(data), data))
+        if self._chunked:
+            data = chunk or b"%x\r\n%b\r\n" % (len(data), data)
+        self._connection.write(data)
 
     def finish(self, *, close: bool = False) -> None:
         if self._ended:
