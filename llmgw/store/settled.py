@@ -6,6 +6,7 @@ Rows are metadata only. They are the general form, which a spool can keep and an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from llmgw.core.settle import AttemptRow, RequestRow, Scope, Settlement
 from llmgw.store.identity import storable
@@ -57,6 +58,7 @@ def open_row(scope: Scope, client: Client, instance: str, *, started: float) -> 
     return Row(RowKind.OPEN, (*request, *unknown, 0, started, None, *unknown, None))
 
 
+@lru_cache(maxsize=1024)
 def join_labels(labels: tuple[tuple[str, str], ...]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels))
 
