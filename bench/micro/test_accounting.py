@@ -38,7 +38,7 @@ def test_rows_into_sqlite(benchmark, tmp_path, batches):
     """The thread of the writer, with its commit."""
 
     def new_batch():
-        return ([(one, CLIENT, "instance") for one in batches()],), {}
+        return ([(one.request, one.attempts, CLIENT, "instance") for one in batches()],), {}
 
     with asyncio.Runner() as runner:
         database = runner.run(open_database(f"sqlite:///{tmp_path}/llmgw.db"))
@@ -47,7 +47,7 @@ def test_rows_into_sqlite(benchmark, tmp_path, batches):
 
 
 def test_rows_for_any_database(benchmark, batches):
-    batch = [(one, CLIENT, "instance") for one in batches()]
+    batch = [(one.request, one.attempts, CLIENT, "instance") for one in batches()]
     benchmark(lambda: [rows_of(one) for one in batch])
 
 
