@@ -53,7 +53,7 @@ precommit: $(STAMP) ## format, lint, types and the quick tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest tests/core tests/test_layering.py tests/test_files.py tests/test_contract.py tests/test_docs.py
+	$(BIN)/pytest tests/core tests/test_layering.py tests/test_files.py tests/test_patience.py tests/test_contract.py tests/test_docs.py
 
 hooks: ## run `make precommit` before each commit
 	printf '#!/bin/sh\nexec make -s precommit\n' > .git/hooks/pre-commit

@@ -73,23 +73,9 @@ def checks() -> dict[str, Any]:
                 found[kind] = {
                     **json.loads(told.stdout),
                     "share_of_a_core": statistics.median(idle_cost(one, 6.0) for _ in range(5)),
-                    **_spread(one),
                     "memory_mb": one.memory(),
                 }
     return found
-
-
-def _spread(one: Gateway, seconds: float = 12.0, slot: float = 0.1) -> dict[str, float]:
-    """How much of a core it takes in single tenths of a second."""
-    began = time.perf_counter()
-    found, before = [], one.cpu()
-    while time.perf_counter() - began < seconds:
-        time.sleep(slot)
-        now = one.cpu()
-        found.append((now - before) / slot)
-        before = now
-    found.sort()
-    return {"share_p50": found[len(found) // 2], "share_p95": found[int(len(found) * 0.95)]}
 
 
 def nodes() -> dict[str, Any]:

@@ -14,8 +14,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -25,6 +23,8 @@ import orjson
 
 from llmgw.core.config import LogConfig
 from llmgw.core.errors import GatewayError, UpstreamError
+from llmgw.observe.access_lines import LOGGER, AccessLines, Collected, Fields, Stencil
+from llmgw.observe.timestamps import timestamp
 
 OURS: Final = "llmgw"
 MAX_FRAMES: Final = 12
@@ -32,8 +32,6 @@ MAX_FOREIGN_CHARS: Final = 200
 MAX_CAUSES: Final = 4
 ACCESS_EVERY: Final = 0.1  # seconds that access lines are collected
 ACCESS_AT_MOST: Final = 256  # of them before they are written at once
-
-Fields = dict[str, object]
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -45,7 +43,7 @@ _PRIORITIES: Final = {  # of syslog(3), as sd-daemon(3) puts them before a line
     logging.CRITICAL: "<2>",
 }
 _JSON_OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_NON_STR_KEYS
-_access = logging.getLogger("llmgw.access")
+_access = logging.getLogger(LOGGER)
 _handler: LineHandler | None = None
 
 
@@ -62,6 +60,7 @@ def setup(config: LogConfig, stream: TextIO) -> None:
     logging.root.setLevel(logging.WARNING)
     logging.getLogger(OURS).setLevel(config.level.upper())
     _access.disabled = not config.access
+    _handler.takes_access = _access.isEnabledFor(logging.INFO)
 
 
 def is_journal(stream: TextIO) -> bool:
@@ -79,8 +78,16 @@ def access(**fields: object) -> None:
     Formatting and writing wait for others: for each alone they would cost a third of what a
     router may take for the request.
     """
-    if _handler is not None and not _access.disabled and _access.isEnabledFor(logging.INFO):
-        _handler.collect(fields)
+    if _handler is not None and _handler.takes_access:
+        _handler.collect((time.time(), fields))
+
+
+def answered(
+    stencil: Stencil, size: int, seconds: float, request_id: str, overhead: float
+) -> None:
+    """The same for one of many that are alike."""
+    if _handler is not None and _handler.takes_access:
+        _handler.collect((time.time(), stencil, size, seconds, request_id, overhead))
 
 
 class LineFormatter(logging.Formatter):
@@ -99,18 +106,20 @@ class LineHandler(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO, formatter: LineFormatter) -> None:
         super().__init__(stream)
         self.setFormatter(formatter)
-        self._lines = formatter
-        self._collected: list[tuple[float, Fields]] = []
+        self.takes_access = True
+        self._lines = AccessLines(formatter.line)
+        self._collected: list[Collected] = []
 
-    def collect(self, fields: Fields) -> None:
+    def collect(self, one: Collected) -> None:
         """Called from the event loop, or from where there is none: then written at once."""
-        self._collected.append((time.time(), fields))
-        if len(self._collected) == 1:
+        self._collected.append(one)
+        waiting = len(self._collected)
+        if waiting == 1:
             try:
                 asyncio.get_running_loop().call_later(ACCESS_EVERY, self.flush)
             except RuntimeError:
                 self.flush()
-        elif len(self._collected) >= ACCESS_AT_MOST:
+        elif waiting >= ACCESS_AT_MOST:
             self.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -126,18 +135,9 @@ class LineHandler(logging.StreamHandler[TextIO]):
         collected, self._collected = self._collected, []
         if collected:
             try:
-                self.stream.write("".join([self._access_line(*one) for one in collected]))
+                self.stream.write(self._lines.text(collected))
             except (OSError, ValueError):  # the pipe is broken, or closed: nobody reads
                 return
-
-    def _access_line(self, at: float, fields: Fields) -> str:
-        known: Fields = {
-            "time": _timestamp(at),
-            "level": "info",
-            "message": "request",
-            "logger": _access.name,
-        }
-        return self._lines.line(known | fields, logging.INFO) + "\n"
 
 
 class JsonFormatter(LineFormatter):
@@ -172,7 +172,7 @@ class JournalFormatter(LineFormatter):
 def fields_of(record: logging.LogRecord) -> Fields:
     """What a line says, in order; a field of the record never hides one of ours."""
     fields: Fields = {
-        "time": _timestamp(record.created),
+        "time": timestamp(record.created),
         "level": record.levelname.lower(),
         "message": _message(record),
         "logger": record.name,
@@ -207,16 +207,6 @@ def _formatter(config: LogConfig, stream: TextIO) -> LineFormatter:
     wants_logfmt = config.format == "logfmt" or (config.format == "auto" and stream.isatty())
     formatter = LogfmtFormatter() if wants_logfmt else JsonFormatter()
     return JournalFormatter(formatter) if is_journal(stream) else formatter
-
-
-def _timestamp(created: float) -> str:
-    second = int(created)
-    return f"{_date_and_time(second)}.{int((created - second) * 1000):03}Z"
-
-
-@lru_cache(maxsize=2)
-def _date_and_time(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
 
 
 def _message(record: logging.LogRecord) -> str:

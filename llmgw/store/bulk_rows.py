@@ -81,7 +81,7 @@ class Shared:
         """Each step of the loop is paid by each request, so what it is like is told by slices."""
         bulk = BulkRows()
         for settled in batch:
-            (_, request, attempts, _), client, instance = settled
+            request, attempts, client, instance = settled
             if not attempts:
                 bulk.others += rows_of(settled)
                 continue
@@ -121,7 +121,7 @@ def statement(target: Target, rows: int) -> str:
 
 
 def _shared(settled: Settled) -> Values:
-    (_, request, attempts, _), client, instance = settled
+    request, attempts, client, instance = settled
     return (
         *(instance, client.name, join_labels(client.labels)),
         *(request.pool, request.key, storable(request.model)),

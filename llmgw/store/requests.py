@@ -18,7 +18,9 @@ class Requests:
 
     def record(self, settlement: Settlement, client: Client = ANYBODY) -> None:
         """The final row and its attempts; it replaces the open one. Nothing is converted here."""
-        self._writer.record_settled((settlement, client, self._instance))
+        self._writer.record_settled(
+            (settlement.request, settlement.attempts, client, self._instance)
+        )
 
     def record_open(self, scope: Scope, *, started: float, client: Client = ANYBODY) -> None:
         """The request still runs: if this gateway dies, another one closes the row."""

@@ -5,8 +5,8 @@ They are what a spool can keep while the database is away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 Value = str | int | float | bool | None
 
@@ -18,8 +18,7 @@ class RowKind(StrEnum):
     PIN = "pin"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """`values` are the table's columns, in order."""
 
     kind: RowKind

@@ -6,8 +6,9 @@ Rows are metadata only. They are the general form, which a spool can keep and an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from llmgw.core.settle import AttemptRow, RequestRow, Scope, Settlement
+from llmgw.core.settle import AttemptRow, RequestRow, Scope
 from llmgw.store.identity import storable
 from llmgw.store.rows import Row, RowKind, Value
 
@@ -24,17 +25,17 @@ class Client:
 
 ANYBODY = Client()
 
-Settled = tuple[Settlement, Client, str]
-"""The string is the instance that served it. A bare tuple: one is made for every request."""
+Settled = tuple[RequestRow, tuple[AttemptRow, ...], Client, str]
+"""The string is the instance that served it. A bare tuple, since one is made for every request;
+and what else a settlement holds is let go of, or the garbage collector would go through it."""
 
 
 def rows_of(settled: Settled) -> tuple[Row, ...]:
     """The final row, which replaces an open one, and the attempts'."""
-    settlement, client, instance = settled
-    attempts = settlement.attempts
+    request, attempts, client, instance = settled
     last = attempts[-1].assignment if attempts else None
     return (
-        Row(RowKind.REQUEST, _request_values(settlement.request, client, instance, last)),
+        Row(RowKind.REQUEST, _request_values(request, client, instance, last)),
         *map(attempt_row, attempts),
     )
 
@@ -57,6 +58,7 @@ def open_row(scope: Scope, client: Client, instance: str, *, started: float) -> 
     return Row(RowKind.OPEN, (*request, *unknown, 0, started, None, *unknown, None))
 
 
+@lru_cache(maxsize=1024)
 def join_labels(labels: tuple[tuple[str, str], ...]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels))
 

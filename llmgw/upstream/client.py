@@ -28,7 +28,11 @@ KEEP_IDLE = 4.0  # below the 5 s after which uvicorn closes
 PARSED_INLINE = 128 * 1024
 MOST_RENDERED = 8192  # requests that are kept as bytes: three a node
 PLAIN = ("", "identity")
-OURS: Headers = (("user-agent", f"llmgw/{__version__}"), ("accept-encoding", "identity"))
+OURS: Headers = (
+    ("user-agent", f"llmgw/{__version__}"),
+    ("accept", "*/*"),
+    ("accept-encoding", "identity"),
+)
 
 T = TypeVar("T")
 

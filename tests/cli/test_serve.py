@@ -26,7 +26,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @pytest.fixture
 async def node():
-    async with SimNode(["sim"], name="a", tps=40) as node:
+    async with SimNode(["sim"], name="a", tps=40, tokens=8000) as node:
         yield node
 
 
@@ -65,7 +65,7 @@ async def session():
 async def test_a_term_signal_lets_a_stream_finish_and_takes_nothing_new(gateway, session):
     await gateway.start()
     stream = Stream(gateway, session)
-    await stream.begin(tokens=30)
+    await stream.begin(tokens=80)
 
     gateway.signal(signal.SIGTERM)
     await gateway.manager.hear("STOPPING=1")
@@ -184,7 +184,7 @@ async def test_an_upgrade_serves_new_requests_while_the_old_program_finishes(gat
     await gateway.start()
     old = gateway.pid()
     stream = Stream(gateway, session)
-    await stream.begin(tokens=30)
+    await stream.begin(tokens=160)
 
     code, out, err = await gateway.run("upgrade")
     assert (code, err) == (0, "")

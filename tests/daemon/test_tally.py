@@ -89,3 +89,52 @@ def test_the_line_says_who_served_it_and_what_the_gateway_took_of_the_time(lines
     (line,) = lines()
     assert (line["assignment"], line["attempts"], line["overhead"]) == ("p/a", 2, 0.000123)
     assert (line["request_id"], line["status"], line["bytes"]) == ("req_1", 200, 2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"method": "GET"},
+        {"route": "/v1/messages"},
+        {"status": 502},
+        {"ending": Ending.CUT},
+        {"key": None},
+        {"model": "made-up"},
+        {"model": None},
+        {"assignment": "p/b"},
+        {"attempts": 2},
+    ],
+    ids=lambda other: "-".join(other),
+)
+def test_records_that_differ_in_one_thing_are_told_apart(lines, other):
+    tally = Tally(FakeGateway())
+
+    for _ in range(2):
+        tally(record())
+        tally(record()._replace(**other))
+
+    name, value = next(iter(other.items()))
+    shown = "other" if value == "made-up" else value
+    usual = record()._asdict()[name]
+    assert [line[name] for line in lines()] == [usual, shown] * 2
+
+
+def test_the_socket_that_carries_turns_is_no_request_of_its_own():
+    before = REQUESTS.labels("llama", "101")._value.get()
+
+    Tally(FakeGateway())(record(route="/v1/responses")._replace(status=101))
+
+    assert REQUESTS.labels("llama", "101")._value.get() == before
+
+
+def test_kinds_are_forgotten_when_there_are_too_many(lines, monkeypatch):
+    monkeypatch.setattr("llmgw.daemon.tally.MAX_KINDS", 3)
+    tally = Tally(FakeGateway())
+    before = counted("llama")
+
+    for number in range(10):
+        tally(record()._replace(attempts=number))
+
+    assert [line["attempts"] for line in lines()] == list(range(10))
+    assert counted("llama") == before + 10
+    assert len(tally._kinds) <= 3

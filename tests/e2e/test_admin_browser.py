@@ -72,7 +72,7 @@ async def tab(chromium, world):
         context = await chromium.new_context(color_scheme=colour, viewport=size, **options)
         contexts.append(context)
         page = await context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: _is_complaint(line) and complaints.append(line.text))
         return page
@@ -316,7 +316,7 @@ async def test_dark_is_dark(signed_in):
 
 
 async def _until(locator, text: str) -> None:
-    for _ in range(100):
+    for _ in range(300):
         if await locator.inner_text() == text:
             return
         await asyncio.sleep(0.1)

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from llmgw.core.routes import ID_ROUTES, ROUTES, ModelIn, Route
+from tests.fakes.patience import until
 from tests.fakes.process import GatewayProcess
 
 MARK = "canary"
@@ -232,7 +233,7 @@ async def test_marked_text_is_found_nowhere(gateway, tmp_path, capfd):
     assert client.told == []
     assert marked_files(tmp_path, "*.rows", MODEL) == [], "the spool"
     lock.close()
-    await recovered(gateway)
+    await until_database(gateway, "ok")
     assert marked_files(tmp_path, "llmgw.db*", MODEL) == [], "the database"
     assert marked_files(tmp_path, "log", MODEL) == [], "the log"
     assert marked_files(tmp_path / "run", "*.json", MODEL) == [], "the runtime folder"
@@ -253,16 +254,12 @@ async def outage(gateway: GatewayProcess, folder, client: Client) -> sqlite3.Con
     lock.execute("BEGIN EXCLUSIVE")
     for route in ROUTES[:4]:
         await client.ask(route, "none", False)
-    for _ in range(100):
-        if json.loads((await gateway.get("/health"))[1])["database"] == "spooling":
-            return lock
-        await asyncio.sleep(0.1)
-    raise AssertionError("the outage was not noticed")
+    await until_database(gateway, "spooling")
+    return lock
 
 
-async def recovered(gateway: GatewayProcess) -> None:
-    for _ in range(100):
-        if json.loads((await gateway.get("/health"))[1])["database"] == "ok":
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the database did not come back")
+async def until_database(gateway: GatewayProcess, state: str) -> None:
+    async def is_reached() -> bool:
+        return (await gateway.health())["database"] == state
+
+    await until(is_reached)

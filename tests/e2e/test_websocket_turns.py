@@ -28,7 +28,7 @@ from tests.fakes.live import (
     turns,
     whole,
 )
-from tests.fakes.patience import until
+from tests.fakes.patience import at_rest, until
 
 
 async def test_a_second_assignment_serves_within_one_client_connection():
@@ -558,10 +558,7 @@ async def test_a_slow_client_stops_the_reading_of_its_upstream():
         client.socket._response.connection.transport.pause_reading()
         await client.send(create())
         await until(lambda: sent > 20)
-        for _ in range(3):
-            before = sent
-            await asyncio.sleep(0.1)
-        assert before == sent < 400
+        assert await at_rest(lambda: sent) < 400
 
         client.socket._response.connection.transport.resume_reading()
         for _ in range(400):

@@ -11,6 +11,7 @@ from inspect import isawaitable
 
 WITHIN = 30.0  # seconds
 STEP = 0.002
+LOOKS = 100  # that find no change in what has come to rest
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -23,3 +24,19 @@ async def until(condition: Callable[[], object]) -> None:
             return
         await asyncio.sleep(STEP)
     raise AssertionError("it never came true")
+
+
+async def at_rest(measure: Callable[[], int]) -> int:
+    """What a number comes to that nobody tells to be the last. Looks are counted and not time: in
+    between two of them this process may have stood still.
+    """
+    found, looks = measure(), 0
+
+    def is_at_rest() -> bool:
+        nonlocal found, looks
+        before, found = found, measure()
+        looks = looks + 1 if found == before else 0
+        return looks == LOOKS
+
+    await until(is_at_rest)
+    return found

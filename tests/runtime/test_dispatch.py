@@ -9,6 +9,7 @@ from llmgw.core.config import GatewayConfig, RoutingConfig, StreamsConfig
 from llmgw.core.errors import FaultKind, GatewayError, UpstreamError
 from llmgw.core.types import AssignmentId, RouteClass
 from tests.builders import POOL, account, call, streaming
+from tests.fakes.asked import settle
 from tests.fakes.downstream import FakeDownstream
 from tests.fakes.exchange import JSON, FakeExchange
 from tests.fakes.scene import (
@@ -267,7 +268,7 @@ async def test_a_client_that_leaves_ends_the_upstream_call_and_is_no_failure(vis
     exchange = streams(HI if visible else ROLE, hangs=True)
     scene = Scene(exchange)
     task = asyncio.create_task(scene.serves(streaming()))
-    await asyncio.sleep(0.01)
+    await settle()
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -26,6 +26,7 @@ from tests.fakes.events import (
     named,
 )
 from tests.fakes.exchange import SSE, FakeExchange
+from tests.fakes.patience import until
 from tests.fakes.scene import CUT, Scene, answers, streams
 
 IDLE = UpstreamError(FaultKind.IDLE)
@@ -171,9 +172,8 @@ async def test_too_much_withheld_is_let_go_and_counted():
         streams(ROLE, ROLE, hangs=True), answers(), streams=StreamsConfig(hold_bytes=len(ROLE))
     )
     task = asyncio.create_task(scene.serves(streaming()))
-    await asyncio.sleep(0.01)
+    await until(lambda: scene.client.body == ROLE + ROLE)
 
-    assert scene.client.body == ROLE + ROLE
     assert WITHHELD_OVERFLOWS.labels("m")._value.get() - before == 1
     task.cancel()
 
@@ -193,8 +193,7 @@ async def test_open_streams_are_counted_until_they_end_however_they_end():
     before = OPEN_STREAMS._value.get()
     scene = Scene(streams(HELLO, hangs=True))
     task = asyncio.create_task(scene.serves(streaming()))
-    await asyncio.sleep(0.01)
-    assert OPEN_STREAMS._value.get() - before == 1
+    await until(lambda: OPEN_STREAMS._value.get() - before == 1)
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

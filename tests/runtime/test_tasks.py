@@ -237,16 +237,17 @@ async def test_what_a_runner_raises_is_raised():
 
 
 async def test_a_race_that_is_cancelled_ends_its_runners():
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def slow() -> None:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
     racing = asyncio.create_task(race(slow(), asyncio.sleep(60)))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     racing.cancel()
 
     with pytest.raises(asyncio.CancelledError):

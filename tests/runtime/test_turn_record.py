@@ -22,6 +22,9 @@ def lines(monkeypatch):
     """The fields of each access line."""
     found: list[dict] = []
     monkeypatch.setattr(logs, "access", lambda **fields: found.append(fields))
+    monkeypatch.setattr(
+        logs, "answered", lambda stencil, *holes: found.append(stencil.fields(*holes))
+    )
     return found
 
 

@@ -8,12 +8,13 @@ import pytest
 from sqlalchemy import select
 
 from llmgw.core.failover import Outcome
+from llmgw.core.settle import Settlement
 from llmgw.core.usage import UNKNOWN, Usage
 from llmgw.store import bulk as bulk_module
 from llmgw.store.bulk_rows import Shared
 from llmgw.store.jobs import DatabaseState
 from llmgw.store.schema import ATTEMPTS, REQUESTS
-from llmgw.store.settled import MAX_TOKENS, Client, rows_of
+from llmgw.store.settled import MAX_TOKENS, Client, Settled, rows_of
 from llmgw.store.store import open_store
 from tests.fakes.outages import outage
 from tests.fakes.patience import until
@@ -23,6 +24,13 @@ from tests.store.conftest import running
 ONE = "one"
 CLIENT = Client("search", (("team", "find"), ("env", "prod")))
 HANDED_ON = (Outcome.RETRYABLE_FAILED, Outcome.RETRYABLE_FAILED, Outcome.SUCCEEDED)
+
+
+def kept(one: Settlement, client: Client = CLIENT) -> Settled:
+    """As the writer keeps it."""
+    return one.request, one.attempts, client, ONE
+
+
 KINDS = {
     "one attempt": settled("r"),
     "handed on twice": settled("r", outcomes=HANDED_ON),
@@ -61,11 +69,11 @@ async def ids(store) -> list[str]:
 @pytest.mark.parametrize("client", [CLIENT, Client()], ids=["with a key", "without"])
 async def test_both_ways_write_the_same(url, tmp_path, name, client):
     async with running(url, tmp_path) as store:
-        assert await store.database.write_settled([(KINDS[name], client, ONE)])
+        assert await store.database.write_settled([kept(KINDS[name], client)])
         short = await contents(store)
     (tmp_path / "llmgw.db").unlink()
     async with running(url, tmp_path) as store:
-        store.writer.record(rows_of((KINDS[name], client, ONE)))
+        store.writer.record(rows_of(kept(KINDS[name], client)))
         general = await contents(store)
 
     assert short == general
@@ -77,7 +85,7 @@ async def test_every_length_of_statement_and_every_likeness_in_one_batch(store_o
         settled(f"r{n:04}", model=f"m{n % 7}", outcomes=HANDED_ON[n % 3 :]) for n in range(300)
     ]
 
-    await store_on_file.database.write_settled([(one, CLIENT, ONE) for one in batch])
+    await store_on_file.database.write_settled([kept(one) for one in batch])
 
     requests, attempts = await contents(store_on_file)
     assert [(row[0], row[6]) for row in requests] == [
@@ -87,11 +95,11 @@ async def test_every_length_of_statement_and_every_likeness_in_one_batch(store_o
 
 
 async def test_a_statement_carries_many_rows(store_on_file):
-    await store_on_file.database.write_settled([(settled("first"), CLIENT, ONE)])
+    await store_on_file.database.write_settled([kept(settled("first"))])
     statements = []
     store_on_file.database._bulk._open._connection.set_trace_callback(statements.append)
 
-    batch = [(settled(f"r{n}"), CLIENT, ONE) for n in range(128 + 16 + 4 + 1)]
+    batch = [kept(settled(f"r{n}")) for n in range(128 + 16 + 4 + 1)]
     await store_on_file.database.write_settled(batch)
 
     assert len(statements) == len(("BEGIN", *4 * ("requests", "attempts"), "COMMIT"))
@@ -115,7 +123,7 @@ def test_a_part_is_new_once():
     shared = Shared()
 
     numbers = [
-        shared.bulk_rows([(settled(f"r{n}", model=model), CLIENT, ONE)]).requests[1]
+        shared.bulk_rows([kept(settled(f"r{n}", model=model))]).requests[1]
         for n, model in enumerate(["a", "b", "a"])
     ]
 
@@ -125,12 +133,12 @@ def test_a_part_is_new_once():
 
 
 async def test_a_repetition_changes_nothing(store_on_file):
-    first = [(settled("r1", outcomes=HANDED_ON), CLIENT, ONE)]
+    first = [kept(settled("r1", outcomes=HANDED_ON))]
     await store_on_file.database.write_settled(first)
     before = await contents(store_on_file)
 
     await store_on_file.database.write_settled(first)
-    await store_on_file.database.write_settled([(settled("r1", model="other"), CLIENT, ONE)])
+    await store_on_file.database.write_settled([kept(settled("r1", model="other"))])
 
     assert await contents(store_on_file) == before
 
@@ -142,7 +150,7 @@ async def test_the_end_takes_the_place_of_the_open_row(store_on_file):
     store_on_file.requests.record(settled("r1", started=1000.0), CLIENT)
 
     requests, _ = await contents(store_on_file)
-    assert requests == [rows_of((settled("r1", started=1000.0), CLIENT, ONE))[0].values]
+    assert requests == [rows_of(kept(settled("r1", started=1000.0)))[0].values]
 
 
 async def test_an_open_row_that_comes_late_is_dropped(store_on_file):
@@ -227,7 +235,7 @@ async def test_a_database_in_memory_goes_the_general_way(tmp_path):
     async with running("sqlite://", tmp_path) as store:
         store.requests.record(settled("r1"))
 
-        assert not await store.database.write_settled([(settled("r2"), CLIENT, ONE)])
+        assert not await store.database.write_settled([kept(settled("r2"))])
         await store.writer.flush()
         assert await ids(store) == ["r1"]
 

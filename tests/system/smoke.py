@@ -22,7 +22,7 @@ MODELS = {
     False: "smoke-json",
     True: "smoke-sse",
 }  # a node that failed for one is tried later for it
-READY_WITHIN = 20.0
+READY_WITHIN = 60.0
 ASKED = 4  # of each kind: the nodes take turns, so the first one rejects some of them
 
 

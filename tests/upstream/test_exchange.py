@@ -10,7 +10,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.exchange import MAX_UNREAD
 from llmgw.upstream.pool import Pools
 from tests.fakes.calls import Collected, call, node, read_all
-from tests.fakes.patience import WITHIN
+from tests.fakes.patience import WITHIN, at_rest
 from tests.fakes.rawserver import CHUNKED, LAST_CHUNK, Peer, RawServer, answers, chunk, json_answer
 
 UNTIL_EOF = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -359,21 +359,11 @@ async def flood(peer: Peer) -> None:
     await peer.send(LAST_CHUNK)
 
 
-async def settled(measure) -> int:
-    """The value of `measure` once it has stopped to grow."""
-    before = -1
-    for _ in range(100):
-        if before == (before := measure()):
-            return before
-        await asyncio.sleep(0.05)
-    raise AssertionError("it never stopped")
-
-
 async def test_what_is_not_read_is_bounded(pools):
     flood.sent = 0
     async with RawServer(flood) as server:
         exchange = await call(pools, node(server.port))
-        await settled(lambda: flood.sent)
+        await at_rest(lambda: flood.sent)
 
         assert len(await exchange.read()) <= MAX_UNREAD + 512 * 1024  # and one read of the socket
         assert flood.sent < 32 * 1024 * 1024
@@ -387,7 +377,7 @@ async def test_a_paused_call_is_not_read_and_goes_on_when_resumed(pools):
         sink = Collected()
         exchange.pause()
         exchange.splice_to(sink)
-        await settled(lambda: flood.sent)
+        await at_rest(lambda: flood.sent)
         held = len(sink.body)
         exchange.resume()
         await sink.over.wait()
@@ -401,9 +391,9 @@ async def test_a_full_buffer_and_a_pause_both_have_to_end(pools):
     flood.sent = 0
     async with RawServer(flood) as server:
         exchange = await call(pools, node(server.port))
-        stopped = await settled(lambda: flood.sent)
+        stopped = await at_rest(lambda: flood.sent)
         exchange.resume()  # nobody paused: the buffer stays full
-        assert await settled(lambda: flood.sent) == stopped
+        assert await at_rest(lambda: flood.sent) == stopped
         exchange.pause()
         await exchange.read()
         with pytest.raises(TimeoutError):

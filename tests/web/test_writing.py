@@ -1,10 +1,8 @@
 """What a connection does with a client that takes no answers."""
 
-import asyncio
-
 from llmgw.web import watches
 from tests.fakes.gateway import JSON
-from tests.fakes.patience import until
+from tests.fakes.patience import at_rest, until
 from tests.fakes.raw_client import chat
 from tests.web.conftest import Door, opened
 
@@ -16,19 +14,11 @@ async def large(call, principal, downstream):
     downstream.respond(200, JSON, LARGE)
 
 
-async def served_until_nothing_moves(door) -> int:
-    served = -1
-    while served != len(door.records):
-        served = len(door.records)
-        await asyncio.sleep(0.05)
-    return served
-
-
 async def test_pipelined_requests_wait_until_the_answers_before_them_are_taken(door):
     door.gateway.serving = large
     client = await door.client(limit=1024)
     client.send(chat() * MANY)
-    assert 0 < await served_until_nothing_moves(door) < MANY
+    assert 0 < await at_rest(lambda: len(door.records)) < MANY
 
     replies = [await client.reply() for _ in range(MANY)]
 
