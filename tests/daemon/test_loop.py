@@ -1,0 +1,229 @@
+"""The event loop does what asyncio's does; sockets are only read by a shorter way."""
+
+import asyncio
+import socket
+
+import pytest
+
+from llmgw.daemon.loop import FairLoop, new_loop
+
+PATIENCE = 20
+
+KINDS = ["asyncio", "uvloop"]
+
+
+class Plain(asyncio.Protocol):
+    def __init__(self):
+        self.got = []
+        self.over = asyncio.get_running_loop().create_future()
+        self.changed = asyncio.Event()
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, data):
+        self.got.append(data)
+        self.changed.set()
+
+    def eof_received(self):
+        self.got.append("eof")
+        return False
+
+    def connection_lost(self, error):
+        self.over.set_result(error)
+
+    async def until(self, size):
+        async with asyncio.timeout(PATIENCE):
+            while len(b"".join(one for one in self.got if one != "eof")) < size:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+class Filled(asyncio.BufferedProtocol):
+    """Takes `size` bytes, then gives the connection back."""
+
+    def __init__(self, back, size):
+        self.back = back
+        self.buffer = bytearray(size)
+        self.at = 0
+
+    def get_buffer(self, sizehint):
+        return memoryview(self.buffer)[self.at :]
+
+    def buffer_updated(self, nbytes):
+        self.at += nbytes
+        if self.at == len(self.buffer):
+            self.back.transport.set_protocol(self.back)
+            self.back.data_received(bytes(self.buffer))
+
+
+def run(kind, scene):
+    with asyncio.Runner(loop_factory=lambda: new_loop(kind)) as runner:
+        return runner.run(scene())
+
+
+async def pair(make):
+    """A protocol on a connection, and the socket at the other end."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    _, protocol = await loop.create_connection(make, sock=ours)
+    return protocol, theirs
+
+
+def test_the_loop_is_chosen_by_name():
+    chosen = new_loop("asyncio"), new_loop("uvloop")
+
+    assert [isinstance(one, FairLoop) for one in chosen] == [True, False]
+    for one in chosen:
+        one.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_and_the_end_of_a_connection_arrive(kind):
+    async def scene():
+        protocol, peer = await pair(Plain)
+        peer.send(b"one")
+        await protocol.until(3)
+        peer.close()
+        return protocol.got, await asyncio.wait_for(protocol.over, PATIENCE)
+
+    assert run(kind, scene) == ([b"one", "eof"], None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_protocol_with_a_buffer_takes_over_and_gives_back(kind):
+    async def scene():
+        protocol, peer = await pair(Plain)
+        protocol.transport.set_protocol(Filled(protocol, 5))
+        peer.send(b"12345")
+        await protocol.until(5)
+        peer.send(b"678")
+        await protocol.until(8)
+        got = list(protocol.got)
+        peer.close()
+        return got
+
+    assert run(kind, scene) == [b"12345", b"678"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_than_a_socket_takes_is_sent_as_it_takes_it(kind):
+    async def scene():
+        protocol, peer = await pair(Plain)
+        protocol.transport.write(bytes(4_000_000))
+        waits = protocol.transport.get_write_buffer_size() > 0
+        loop, left = asyncio.get_running_loop(), 4_000_000
+        while left:
+            left -= len(await asyncio.wait_for(loop.sock_recv(peer, 2**20), PATIENCE))
+        peer.close()
+        return waits, left
+
+    assert run(kind, scene) == (True, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_paused_connection_is_not_read(kind):
+    async def scene():
+        protocol, peer = await pair(Plain)
+        protocol.transport.pause_reading()
+        peer.send(b"late")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        before = list(protocol.got)
+        protocol.transport.resume_reading()
+        await protocol.until(4)
+        got = list(protocol.got)
+        peer.close()
+        return before, got
+
+    assert run(kind, scene) == ([], [b"late"])
+
+
+def test_a_protocol_that_fails_ends_its_own_connection_and_no_other():
+    class Failing(Plain):
+        def data_received(self, data):
+            raise ValueError("bad")
+
+    async def scene():
+        told = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        failing, peer = await pair(Failing)
+        well, other = await pair(Plain)
+        peer.send(b"x")
+        other.send(b"y")
+        error = await asyncio.wait_for(failing.over, PATIENCE)
+        await well.until(1)
+        got = list(well.got)
+        for one in (peer, other):
+            one.close()
+        return [type(one) for one in told], type(error), got
+
+    assert run("asyncio", scene) == ([ValueError], ValueError, [b"y"])
+
+
+def test_a_peer_that_resets_is_told_as_an_error():
+    async def scene():
+        server = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        server.close()
+        accepted.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, protocol = await loop.create_connection(Plain, sock=accepted)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+        return type(await asyncio.wait_for(protocol.over, PATIENCE))
+
+    assert run("asyncio", scene) is ConnectionResetError
+
+
+def test_each_ready_socket_is_read_once_before_others_have_their_turn():
+    async def scene():
+        order, is_enough = [], asyncio.Event()
+
+        def note(what):
+            order.append(what)
+            if len(order) >= 8:
+                is_enough.set()
+
+        class Noted(Plain):
+            def data_received(self, data):
+                note(self.name)
+                asyncio.get_running_loop().call_soon(note, "soon")
+
+        protocols = []
+        for name in "ab":
+            protocol, peer = await pair(Noted)
+            protocol.name = name
+            protocols.append((protocol, peer))
+        for _, peer in protocols:
+            peer.send(bytes(100_000))  # more than one read takes
+        await asyncio.wait_for(is_enough.wait(), PATIENCE)
+        for _, peer in protocols:
+            peer.close()
+        return order[:8]
+
+    assert run("asyncio", scene) == ["a", "b", "soon", "soon"] * 2
+
+
+def test_who_reads_a_descriptor_without_a_transport_is_called_as_ever():
+    async def scene():
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        called = loop.create_future()
+        loop.add_reader(ours, called.set_result, "read")
+        theirs.send(b"x")
+        found = await asyncio.wait_for(called, PATIENCE)
+        loop.remove_reader(ours)
+        loop.add_writer(ours, lambda: called_again.done() or called_again.set_result("written"))
+        called_again = loop.create_future()
+        again = await asyncio.wait_for(called_again, PATIENCE)
+        loop.remove_writer(ours)
+        ours.close()
+        theirs.close()
+        return found, again
+
+    assert run("asyncio", scene) == ("read", "written")
