@@ -90,7 +90,9 @@ class Lanes:
         return lane
 
     def _make(self, snapshot: Snapshot, call: Call, principal: Principal) -> Lane | None:
-        gateway, pool = self._gateway, snapshot.pools[principal.pool]
+        gateway, pool = self._gateway, snapshot.pools.get(principal.pool)
+        if pool is None:  # it went with a reload, while the request's body came
+            return None
         if call.is_compact or pool.max_in_flight is not None or _has_waits(snapshot.config):
             return None
         fleet, board = gateway.registry.version, gateway.board.version

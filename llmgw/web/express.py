@@ -22,6 +22,7 @@ from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, spent
 from llmgw.runtime.ports import ANYBODY, Client
 from llmgw.web.access import AccessRecord, Ending, OnComplete
+from llmgw.web.cors import origin_lines
 from llmgw.web.downstream import WholeDownstream
 from llmgw.web.errors import answer_error
 from llmgw.web.head import id_lines
@@ -108,7 +109,9 @@ class ExpressDoor:
             admit(known.principal, call)
         except GatewayError:
             return None
-        downstream = WholeDownstream(connection, own=id_lines(request_id, known.route.dialect))
+        own = id_lines(request_id, known.route.dialect)
+        own += origin_lines(None, gateway.config.gateway.cors_origins)
+        downstream = WholeDownstream(connection, own=own)
         ride = ExpressRide(self, connection, downstream, call, known, began)
         parsed = time.perf_counter()
         carried = ride.carried = self._carrier.begin(ride)
