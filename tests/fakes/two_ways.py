@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Self
+from unittest import mock
 
 from prometheus_client import REGISTRY
 
@@ -28,7 +29,7 @@ from llmgw.runtime.registry import Registry
 from llmgw.runtime.tasks import Supervisor
 from llmgw.upstream.pool import Pools
 from llmgw.web.access import AccessRecord
-from llmgw.web.express import ExpressDoor
+from llmgw.web.express import ExpressDoor, ExpressRide, Gathering
 from llmgw.web.pages import public_pages
 from llmgw.web.server import WebServer
 from llmgw.web.site import Site
@@ -127,6 +128,7 @@ class Ground:
 
     async def __aenter__(self) -> Self:
         self._stack = AsyncExitStack()
+        self._stack.enter_context(mock.patch("llmgw.runtime.splice.LINGER", 0.02))
         for one in self.nodes.values():
             await self._stack.enter_async_context(one.server)
         urls = {name: one.server.port for name, one in self.nodes.items()}
@@ -267,8 +269,8 @@ class Ground:
     def _counted(self, door: ExpressDoor) -> Any:
         def take(connection: Any, data: bytes) -> Any:
             taken = door.take(connection, data)
-            self.rides += hasattr(taken, "hand_over")
-            self.gathered += hasattr(taken, "parts")
+            self.rides += isinstance(taken, ExpressRide)
+            self.gathered += isinstance(taken, Gathering)
             return taken
 
         return take

@@ -2,16 +2,24 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from unittest import mock
 
 import pytest
 
+from llmgw.core.config import Config, GatewayConfig, RoutingConfig, StreamsConfig
 from llmgw.core.failover import Outcome
 from llmgw.core.health import Failed
 from tests.fakes.patience import until
+from tests.fakes.raw_client import RawClient
 from tests.fakes.rawserver import CHUNKED, LAST_CHUNK, chunk, json_answer
 from tests.fakes.two_ways import (
     both,
+    by_express,
     chat,
+    generally,
+    ground,
+    keys,
     plain,
     streaming,
     unsigned,
@@ -323,6 +331,91 @@ async def test_a_node_that_is_found_dead_is_left(sent):
     assert outcomes(seen) == [[Outcome.RETRYABLE_FAILED, Outcome.SUCCEEDED]]
 
 
+# --- more than one request
+
+
+async def test_answers_by_express_and_others_come_in_turn_on_one_connection():
+    async def play(one):
+        client = await one.client()
+        usual, waiting = chat(), chat(headers=(("Expect", "x-nothing"),))
+        told = []
+        for sent in (usual, waiting, usual, usual, chat(headers=(("a", ""),)), streaming()):
+            reply = await client.ask(sent)
+            told.append(plain(reply))
+        await one.settled(5)
+        return told
+
+    await both(play, rides=4, a=[OK] * 6, b=[OK] * 6)
+
+
+@pytest.mark.parametrize("first", ["document", "stream", "refused"])
+@pytest.mark.parametrize("second", ["whole", "in pieces", "general"])
+async def test_a_request_that_comes_behind_another_is_answered_behind_it(first, second):
+    gate = Gate()
+    ask = streaming() if first == "stream" else chat()
+    bad = answer(REFUSAL, status=b"400 No")
+    start = {
+        "document": (OK,),
+        "stream": (CHUNKED + chunk(HI), chunk(HI) + chunk(DONE), LAST_CHUNK),
+    }
+
+    async def play(one):
+        client = await one.client()
+        client.send(ask)
+        await until(lambda: one.nodes["a"].asked)
+        behind = chat(path="/v1/completions", headers=(("a", ""),) if second == "general" else ())
+        if second == "in pieces":
+            client.send(behind[:40])
+            await asyncio.sleep(0.02)
+            client.send(behind[40:])
+        else:
+            client.send(behind)
+        await asyncio.sleep(0.02)
+        assert len(one.nodes["b"].asked) == 0
+        gate.open()
+        told = [plain(await client.reply()), plain(await client.reply())]
+        await one.settled(2)
+        return told
+
+    third = answer(b'{"third":1}')
+    seen = await both(
+        play, rides=None, a=[gate.holds(*start.get(first, (bad,)))], b=[third, third]
+    )
+
+    assert seen.told[1][2] == b'{"third":1}'
+
+
+async def test_many_requests_at_once_are_answered_in_order():
+    async def play(one):
+        client = await one.client()
+        client.send(b"".join(chat(b'{"model":"m1","n":%d}' % n) for n in range(7)))
+        told = [plain(await client.reply()) for _ in range(7)]
+        await one.settled(7)
+        return told
+
+    numbers = [answer(b"%d" % n) for n in range(7)]
+    seen = await both(play, rides=None, a=numbers[0::2], b=numbers[1::2])
+
+    assert [told[2] for told in seen.told] == [b"%d" % n for n in range(7)]
+
+
+async def test_what_comes_behind_a_stream_is_bounded_and_its_end_is_noticed():
+    """More than may wait: the socket is left alone, and the client's end is seen all the same."""
+
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        await client.reader.readuntil(b"hi")
+        client.send(chat(b'{"model":"m1","x":"' + b"y" * 6_000_000 + b'"}'))
+        await asyncio.sleep(0.1)
+        client.reset()
+        await one.settled(1)
+
+    seen = await both(play, a=[sends(CHUNKED + chunk(HI), then=waits)])
+
+    assert outcomes(seen) == [[Outcome.CANCELLED]]
+
+
 # --- what happens meanwhile
 
 
@@ -400,3 +493,530 @@ async def test_a_client_that_leaves_a_demoted_node_has_left_that_one(leaves):
     )
 
     assert [one[2:4] for one in seen.attempts[-1]] == [("cluster/a", Outcome.CANCELLED)]
+
+
+# --- the client
+
+
+@pytest.mark.parametrize("how", ["resets", "closes", "shuts"])
+@pytest.mark.parametrize(
+    ("sent", "script"),
+    [
+        pytest.param(chat(), sends(then=waits), id="before the head"),
+        pytest.param(chat(), sends(OK[:-5], then=waits), id="inside a document"),
+        pytest.param(streaming(), sends(then=waits), id="before the stream"),
+        pytest.param(streaming(), sends(CHUNKED, then=waits), id="before an event"),
+        pytest.param(streaming(), sends(CHUNKED + chunk(ROLE), then=waits), id="withheld"),
+        pytest.param(streaming(), sends(CHUNKED + chunk(HI), then=waits), id="in the stream"),
+        pytest.param(
+            chat(), sends(answer(REFUSAL, status=b"500 No")[:-5], then=waits), id="handed over"
+        ),
+        pytest.param(
+            chat(), sends(answer(b"x" * 100_000)[:-5], then=waits), id="handed over, large"
+        ),
+    ],
+)
+async def test_a_client_that_leaves_is_noticed(how, sent, script):
+    async def play(one):
+        client = await one.client()
+        client.send(sent)
+        await until(lambda: one.nodes["a"].asked)
+        await asyncio.sleep(0.06)
+        {"resets": client.reset, "closes": client.close, "shuts": client.shut_sending}[how]()
+        await one.settled(1)
+        await until(lambda: all(peer.over.is_set() for peer in one.nodes["a"].peers))
+
+    seen = await both(play, a=[script], b=[OK])
+
+    assert outcomes(seen) == [[Outcome.CANCELLED]]
+    assert [record[6] for record in seen.records] == ["left"]
+
+
+@pytest.mark.parametrize("status", [b"500 No", b"200 OK"])
+async def test_a_client_that_leaves_just_as_it_is_handed_over_is_settled_once(status):
+    """Between the callback that hands over and the task's first step."""
+    async with ground(True, a=[answer(b"[" * 9, status=status)], b=[OK]) as one:
+        client = await one.client()
+        (connection,) = one.server._made.live
+        hand_over = type(connection).hand_over
+
+        def and_leave(self, ride):
+            hand_over(self, ride)
+            transport = self.transport
+            transport.abort()
+            self.connection_lost(None)
+            self.transport = None
+            assert transport.is_closing()
+
+        with mock.patch.object(type(connection), "hand_over", and_leave):
+            client.send(chat())
+            await one.settled(1)
+        await until(lambda: not one.running)
+        seen = one.seen(None)
+
+    assert outcomes(seen) == [[Outcome.CANCELLED]]
+    assert [record[6] for record in seen.records] == ["left"]
+    assert seen.asked["b"] == []
+
+
+STALLS = Config(streams=StreamsConfig(client_stall=0.2))
+LONG = chunk(b'data: {"choices":[{"delta":{"content":"' + b"x" * 100_000 + b'"}}]}\n\n')
+
+
+async def test_a_client_that_takes_nothing_is_given_up():
+    async def play(one):
+        client = await RawClient.connect(one.address, limit=1024)
+        one.clients.append(client)
+        await asyncio.sleep(0.02)
+        client.send(streaming())
+        await one.settled(1)
+
+    script = {"config": STALLS, "a": [sends(CHUNKED, LONG * 200, then=waits)]}
+    express, general = await by_express(play, **script), await generally(play, **script)
+
+    for seen in (express, general):  # how much the sockets hold differs
+        assert outcomes(seen) == [[Outcome.CANCELLED]]
+        assert [record[6] for record in seen.records] == ["cut"]
+    assert replace(express, records=[]) == replace(general, records=[])
+
+
+async def test_a_client_that_is_slow_gets_all_of_it():
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        await asyncio.sleep(0.2)
+        told = plain(await client.reply())
+        await one.settled(1)
+        return told
+
+    seen = await both(play, a=[sends(CHUNKED, LONG * 100, chunk(DONE) + LAST_CHUNK)])
+
+    assert seen.told[2].endswith(DONE)
+    assert len(seen.told[2]) > 10_000_000
+
+
+# --- the body
+
+
+async def pieces(one, whole, *cuts, then=b""):
+    client = await one.client()
+    for start, end in zip((0, *cuts), (*cuts, len(whole)), strict=True):
+        client.send(whole[start:end] + (then if end == len(whole) else b""))
+        await asyncio.sleep(0.02)
+    return client
+
+
+HEAD = chat().index(b"\r\n\r\n") + 4
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        pytest.param((HEAD,), id="behind its head"),
+        pytest.param((HEAD + 1, HEAD + 5, HEAD + 12), id="in pieces"),
+        pytest.param((len(chat()) - 1,), id="before its last byte"),
+        pytest.param((HEAD - 1,), id="in its head"),
+        pytest.param((1, HEAD - 3, HEAD + 2), id="everywhere"),
+    ],
+)
+@pytest.mark.parametrize("then", [b"", chat(path="/v1/completions"), chat()[:50]])
+async def test_a_body_in_pieces_is_put_together(cuts, then):
+    async def play(one):
+        client = await pieces(one, chat(), *cuts, then=then)
+        told = [plain(await client.reply())]
+        count = 1
+        if then:
+            client.send(b"" if then[-1:] == b"}" else chat()[50:])
+            told.append(plain(await client.reply()))
+            count = 2
+        told.append(plain(await client.ask(chat())))
+        await one.settled(count + 1)
+        return told
+
+    whole = [answer(b"%d" % n) for n in range(3)]
+    seen = await both(play, rides=None, a=whole, b=whole)
+
+    assert {body for one in seen.asked.values() for _, body in one} == {
+        b'{"model":"m1","messages":[]}'
+    }
+
+
+async def test_a_large_body_arrives_as_it_was():
+    body = b'{"model":"m1","x":"' + bytes(range(35, 91)) * 20_000 + b'"}'
+
+    async def play(one):
+        told = plain(await one.ask(chat(body)))
+        await one.settled(1)
+        return told
+
+    seen = await both(play, a=[OK])
+
+    assert seen.asked["a"][0][1] == body
+
+
+@pytest.mark.parametrize("given", [0, 5])
+async def test_a_body_that_ends_early_is_told(given):
+    async def play(one):
+        client = await pieces(one, chat()[: HEAD + given], HEAD - 5 if not given else HEAD)
+        client.shut_sending()
+        told = plain(await client.reply())
+        assert await client.rest() == b""
+        return told
+
+    seen = await both(play, rides=None)
+
+    assert seen.told[0] == 400
+    assert seen.rows == []
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr("llmgw.web.riding.BODY_SILENCE", 0.1)
+    monkeypatch.setattr("llmgw.web.body.BODY_SILENCE", 0.1)
+
+    async def play(one):
+        client = await pieces(one, chat()[:-5], HEAD)
+        told = plain(await client.reply())
+        assert await client.rest() == b""
+        return told
+
+    seen = await both(play)
+
+    assert seen.told[0] == 408
+
+
+async def test_a_body_that_is_slow_is_read_on_by_the_parser(monkeypatch):
+    monkeypatch.setattr("llmgw.web.riding.BODY_SILENCE", 0.05)
+
+    async def play(one):
+        client = await pieces(one, chat()[:-5], HEAD)
+        await asyncio.sleep(0.2)
+        client.send(chat()[-5:])
+        told = [plain(await client.reply()), plain(await client.ask(chat()))]
+        await one.settled(2)
+        return told
+
+    await both(play, rides=None, a=[OK], b=[OK])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"nope", id="no JSON"),
+        pytest.param(b'{"model":"m1","model":"m2"}', id="the model twice"),
+        pytest.param(b'{"messages":[]}', id="no model"),
+        pytest.param(b'{"model":"m9"}', id="an unknown model"),
+        pytest.param(b'{"model":"m1","x":"' + b"y" * 3000 + b'"}', id="more than is allowed"),
+    ],
+)
+@pytest.mark.parametrize("cut", [False, True], ids=["at once", "in pieces"])
+async def test_what_is_refused_is_refused_alike(body, cut):
+    async def play(one):
+        client = await pieces(one, chat(body), *((HEAD + 3,) if cut and body else ()))
+        told = [plain(await client.reply())]
+        if not told[0][1] or ("connection", "close") not in told[0][1]:
+            told.append(plain(await client.ask(chat())))
+            await one.settled(1)
+        return told
+
+    allowed = Config(gateway=GatewayConfig(max_request_body_bytes=2000))
+    seen = await both(play, rides=None, config=allowed, a=[OK], b=[OK])
+
+    assert seen.told[0][0] in (400, 404, 413, 503)
+
+
+# --- what changes meanwhile
+
+
+@pytest.mark.parametrize("change", ["revoked", "expired", "no such model"])
+async def test_a_key_that_ended_is_refused_at_once(change, monkeypatch):
+    """Its head is known by then."""
+    now = 1000.0
+    monkeypatch.setattr("llmgw.web.express.time.time", lambda: now)
+
+    async def play(one):
+        nonlocal now
+        now = 1000.0
+        client = await one.client()
+        told = [plain(await client.ask(chat()))]
+        if change == "revoked":
+            one.gateway.keyring = keys(labels=(("a", "b"),)).from_keys([])
+        elif change == "expired":
+            now = 2000.0
+        else:
+            one.gateway.keyring = keys(models=("other",))
+        told.append(plain(await client.ask(chat())))
+        return told
+
+    seen = await both(play, rides=1, keyring=keys(expires_at=1500.0), a=[OK])
+
+    assert [told[0] for told in seen.told] == [200, 403 if change == "no such model" else 401]
+
+
+async def test_a_key_that_comes_is_let_in_at_once():
+    async def play(one):
+        client = await one.client()
+        told = [plain(await client.ask(chat()))]
+        one.gateway.keyring = keys(labels=(("team", "x"),))
+        told += [plain(await client.ask(chat())), plain(await client.ask(chat()))]
+        await one.settled(2)
+        return told
+
+    empty = keys().from_keys([])
+    seen = await both(play, rides=2, keyring=empty, a=[OK], b=[OK])
+
+    assert [told[0] for told in seen.told] == [401, 200, 200]
+    assert seen.rows[0][-1].labels == (("team", "x"),)
+
+
+async def test_a_model_that_goes_and_comes():
+    async def play(one):
+        client = await one.client()
+        told = []
+        for models in (("m1",), ("other",), ("m1", "other")):
+            one.offer(*models)
+            told.append(plain(await client.ask(chat())))
+        await one.settled(2)
+        return told
+
+    seen = await both(play, rides=2, a=[OK, OK], b=[OK, OK])
+
+    assert [told[0] for told in seen.told][::2] == [200, 200]
+
+
+async def test_a_reload_in_the_middle_leaves_what_runs_as_it_was():
+    gate = Gate()
+
+    async def play(one):
+        client, other = await one.client(), await one.client()
+        client.send(chat())
+        await until(lambda: one.nodes["a"].asked)
+        gone = replace(
+            one.config,
+            nodes=one.config.nodes[:1],  # b alone
+            pools=(replace(one.config.pools[0], upstreams=("b",)), *one.config.pools[1:]),
+        )
+        one.gateway.replace(gone, keys(labels=(("new", "1"),)))
+        told = [plain(await other.ask(chat()))]
+        gate.open()
+        told += [plain(await client.reply()), plain(await client.ask(chat()))]
+        await one.settled(3)
+        return told
+
+    seen = await both(play, rides=None, a=[gate.holds(OK)], b=[OK, OK])
+
+    assert [told[0] for told in seen.told] == [200] * 3
+    assert [len(one) for one in seen.asked.values()] == [1, 2]
+
+
+async def test_a_pool_that_goes_while_a_body_comes():
+    async def play(one):
+        client = await pieces(one, chat()[:-5], HEAD)
+        one.gateway.replace(replace(one.config, nodes=(), pools=()), keys())
+        client.send(chat()[-5:])
+        return plain(await client.reply())
+
+    seen = await both(play)
+
+    assert seen.told[0] >= 400
+    assert seen.rows == []
+
+
+async def test_where_origins_are_told_a_request_with_one_goes_through_the_loop():
+    cross = Config(gateway=GatewayConfig(cors_origins=("https://a.example",)))
+    sent = chat(headers=(("Origin", "https://a.example"),))
+
+    seen = await both(asks(sent, chat()), rides=1, config=cross, a=[OK], b=[OK])
+
+    assert "access-control-allow-origin" in dict(seen.told[0][1])
+    assert "access-control-allow-origin" not in dict(seen.told[1][1])
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome"),
+    [
+        pytest.param((chunk(HI + DONE) + LAST_CHUNK,), Outcome.SUCCEEDED, id="served"),
+        pytest.param((chunk(IN_BAND) + LAST_CHUNK,), Outcome.RETRYABLE_FAILED, id="refused"),
+    ],
+)
+@pytest.mark.parametrize("headed", [False, True])
+async def test_a_stream_that_is_long_in_coming_has_its_head_early(script, outcome, headed):
+    """And keepalives; who then fails is replaced all the same."""
+    gate = Gate()
+
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        head = await client.reader.readuntil(b"\r\n\r\n")
+        await client.reader.readuntil(b": ")  # a keepalive
+        gate.open()
+        rest = await client.reader.readuntil(DONE)
+        await one.settled(1)
+        return unsigned(head), HI in rest
+
+    early = Config(streams=StreamsConfig(commit_after=0.05, keepalive=0.05))
+    first = (CHUNKED, *script) if not headed else script
+
+    async def late(peer):
+        if headed:
+            await peer.send(CHUNKED)
+        await gate.holds(*first)(peer)
+
+    seen = await both(play, config=early, a=[late], b=[events(HI, DONE)])
+
+    assert outcomes(seen)[0][0] is outcome
+    assert seen.told[1]
+
+
+async def test_a_document_that_is_long_in_coming_where_a_stream_was_asked_for():
+    gate = Gate()
+
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        await client.reader.readuntil(b": ")
+        gate.open()
+        await client.reader.readuntil(DONE)
+        await one.settled(1)
+
+    early = Config(streams=StreamsConfig(commit_after=0.05, keepalive=0.05))
+    seen = await both(play, config=early, a=[gate.holds(OK)], b=[events(HI, DONE)])
+
+    assert outcomes(seen) == [[Outcome.RETRYABLE_FAILED, Outcome.SUCCEEDED]]
+
+
+async def test_a_stream_that_falls_silent_is_ended():
+    silent = Config(streams=StreamsConfig(idle_timeout=0.1, keepalive=0.03))
+
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        told = await client.rest()
+        await one.settled(1)
+        return b"upstream_timeout" in told
+
+    seen = await both(play, config=silent, a=[sends(CHUNKED + chunk(HI), then=waits)])
+
+    assert seen.told
+    assert outcomes(seen) == [[Outcome.FAILED]]
+
+
+@pytest.mark.parametrize(
+    "routing", [RoutingConfig(header_timeout=0.1), RoutingConfig(explain=True)]
+)
+async def test_what_callbacks_can_not_do_is_left_to_the_loop(routing):
+    async def play(one):
+        told = await one.ask(chat())
+        await one.settled(1)
+        return told.status, told.body
+
+    seen = await both(play, rides=0, config=Config(routing=routing), a=[OK])
+
+    assert seen.told == (200, WHOLE)
+
+
+# --- the end
+
+
+@pytest.mark.parametrize("sent", [chat(), streaming()], ids=["document", "stream"])
+async def test_while_it_drains_a_request_ends_its_connection(sent):
+    gate = Gate()
+    script = (OK,) if sent == chat() else (CHUNKED + chunk(HI), chunk(DONE) + LAST_CHUNK)
+
+    async def play(one):
+        client = await one.client()
+        client.send(sent)
+        await until(lambda: one.nodes["a"].asked)
+        drain = asyncio.create_task(one.server.drain(20))
+        await asyncio.sleep(0.1)
+        gate.open()
+        told = plain(await client.reply())
+        assert await client.rest() == b""
+        await drain
+        return told
+
+    seen = await both(play, a=[gate.holds(*script)])
+
+    assert dict(seen.told[1])["connection"] == "close"
+
+
+async def test_a_body_that_has_begun_to_come_when_it_drains_is_served(monkeypatch):
+    monkeypatch.setattr("llmgw.web.server.IDLE_GRACE", 0.05)
+
+    async def play(one):
+        client = await pieces(one, chat()[:-5], HEAD)
+        drain = asyncio.create_task(one.server.drain(20))
+        await asyncio.sleep(0.3)
+        client.send(chat()[-5:])
+        told = plain(await client.reply())
+        assert await client.rest() == b""
+        await drain
+        return told
+
+    seen = await both(play, a=[OK])
+
+    assert seen.told[0] == 200
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(sends(then=waits), id="before the head"),
+        pytest.param(sends(CHUNKED + chunk(HI), then=waits), id="in the stream"),
+        pytest.param(sends(answer(REFUSAL, status=b"500 No")[:-5], then=waits), id="handed over"),
+    ],
+)
+async def test_what_runs_when_the_server_closes_is_settled(script):
+    async def play(one):
+        client = await one.client()
+        client.send(streaming())
+        await until(lambda: one.nodes["a"].asked)
+        await asyncio.sleep(0.05)
+        await one.server.close()
+        await one.settled(1)
+
+    seen = await both(play, a=[script], b=[OK])
+
+    assert outcomes(seen) == [[Outcome.CANCELLED]]
+
+
+@pytest.mark.parametrize("kind", ["document", "stream", "handed over", "gathered"])
+async def test_the_keepalive_timer_leaves_alone_what_runs_and_ends_what_idles(kind):
+    gate = Gate()
+    script = {
+        "document": (OK,),
+        "gathered": (OK,),
+        "stream": (CHUNKED + chunk(HI), chunk(DONE) + LAST_CHUNK),
+        "handed over": (answer(REFUSAL, status=b"400 No"),),
+    }[kind]
+
+    async def play(one):
+        client = await one.client()
+        told = [plain(await client.ask(chat()))]  # it arms the timer
+        sent = streaming() if kind == "stream" else chat()
+        client.send(sent[:-5] if kind == "gathered" else sent)
+        await asyncio.sleep(0.4)
+        client.send(sent[-5:] if kind == "gathered" else b"")
+        await until(lambda: one.nodes["b"].asked)
+        await asyncio.sleep(0.4)
+        gate.open()
+        told.append(plain(await client.reply()))
+        assert await client.rest() == b""
+        await one.settled(2)
+        return told
+
+    await both(play, rides=2, options={"keepalive_timeout": 0.15}, a=[OK], b=[gate.holds(*script)])
+
+
+async def test_a_connection_whose_first_request_was_handed_over_ends_when_it_idles():
+    async def play(one):
+        client = await one.client()
+        told = plain(await client.ask(chat()))
+        assert await client.rest() == b""
+        return told
+
+    await both(
+        play,
+        options={"keepalive_timeout": 0.1},
+        a=[answer(REFUSAL, status=b"400 No")],
+    )
