@@ -184,7 +184,8 @@ def _look_at(body: bytes) -> dict[str, Any] | None:
         members = _shallow(body)
         if not body.isascii():
             body.decode()  # in what is skipped the encoding is not looked at
-        needed = NEEDED if b"file_id" in body else NEEDED - {"input"}
+        has_files = "input" in members and b"file_id" in body
+        needed = NEEDED if has_files else NEEDED - {"input"}
         return {
             name: orjson.loads(memoryview(value)) if name in needed else None
             for name, value in members.items()

@@ -67,7 +67,7 @@ class Dispatch:
         *,
         started: float | None = None,
     ) -> None:
-        """`started`: unix seconds, if not now."""
+        """`started`: unix seconds, where the settler has been told of it already."""
         self._run_attempt = way.attempt
         self._context = context
         self._errand = errand
@@ -75,12 +75,14 @@ class Dispatch:
         self._failures: list[Failure] = []
         self._status = CLIENT_LEFT
         self._usage = UNKNOWN
+        self._is_new = started is None
         self._started = context.tools.wall() if started is None else started
 
     async def run(self) -> bool:
         """False: no candidate could be dispatched, and nothing was answered."""
         context = self._context
-        context.settler.begin(context.scope, started=self._started, client=context.client)
+        if self._is_new:
+            context.settler.begin(context.scope, started=self._started, client=context.client)
         try:
             return await self._walk()
         except asyncio.CancelledError:

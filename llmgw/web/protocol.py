@@ -151,13 +151,13 @@ class Connection(RidingLoop):
         elif not body.is_eof():
             if "Expect" in request.headers and not self.was_asked_for_body:
                 self._lingering_time = BRIEF_LINGER  # the body will hardly come
-        elif self._has_ahead and not self.is_ending:
-            # The parser stops between messages once some are waiting, and goes on only when it
-            # is fed: without this a pipelined request could lie in it for ever.
-            self.data_received(b"")
-            self._has_ahead = bool(self._messages)
         else:
             self._was_parsed(body.total_bytes)
+            if self._has_ahead and not self.is_ending:
+                # The parser stops between messages once some are waiting, and goes on only when
+                # it is fed: without this a pipelined request could lie in it for ever.
+                self._parse(b"")
+                self._has_ahead = bool(self._messages)
         self.was_asked_for_body = False
 
     def abort(self) -> None:

@@ -44,6 +44,7 @@ class RidingLoop(AnsweringLoop):
         "_fed",
         "_filling",
         "_gathered",
+        "_has_begun",
         "_head_size",
         "_patience",
         "_ride",
@@ -56,6 +57,7 @@ class RidingLoop(AnsweringLoop):
     ) -> None:
         super().__init__(server, loop=loop, **options)
         self._taker = take
+        self._has_begun = False
         self._ride: Ride | None = None
         self._ahead = b""  # what came behind its request
         self._gathered: Gathered | None = None
@@ -76,8 +78,17 @@ class RidingLoop(AnsweringLoop):
     def data_received(self, data: bytes) -> None:
         if self._ride is not None:
             self._come_ahead(data)
-        elif self._fed or self._waiter is None or not self._take(data):
+        elif self._fed or not self._is_waiting or not self._take(data):
             self._parse(data)
+
+    async def start(self) -> None:
+        self._has_begun = True
+        await super().start()
+
+    @property
+    def _is_waiting(self) -> bool:
+        """The task waits for a request; it may come before the task does."""
+        return self._waiter is not None or not self._has_begun
 
     def hand_over(self, ride: Ride) -> None:
         """It has to wait for something: the task serves it from here on."""

@@ -1020,3 +1020,28 @@ async def test_a_connection_whose_first_request_was_handed_over_ends_when_it_idl
         options={"keepalive_timeout": 0.1},
         a=[answer(REFUSAL, status=b"400 No")],
     )
+
+
+# --- what is kept
+
+
+async def test_a_request_that_runs_long_has_one_open_row_however_it_goes_on(monkeypatch):
+    monkeypatch.setattr("llmgw.runtime.settler.OPEN_AFTER", 0.0)
+    first, second = Gate(), Gate()
+
+    async def play(one):
+        client = await one.client()
+        client.send(chat())
+        await until(lambda: one.nodes["a"].asked)
+        one.gateway.settler.open_rows()
+        first.open()
+        await until(lambda: one.nodes["b"].asked)
+        one.gateway.settler.open_rows()
+        second.open()
+        told = plain(await client.reply())
+        await one.settled(1)
+        opened = [scope for scope, _ in one.database.requests.opened]
+        assert [scope.request_id for scope in opened] == [one.rows[0].request_id]
+        return told, opened[0]._replace(request_id="")
+
+    await both(play, a=[first.holds(answer(REFUSAL, status=b"500 No"))], b=[second.holds(OK)])
