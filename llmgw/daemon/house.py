@@ -17,7 +17,7 @@ from llmgw.observe import logs
 from llmgw.observe.metrics import CONFIG_LOADED, before_render
 from llmgw.runtime.discoverer import DiscoveryLoop
 from llmgw.runtime.gateway import Gateway
-from llmgw.runtime.gauges import FleetGauges
+from llmgw.runtime.gauges import show_fleet
 from llmgw.runtime.live_gauges import LiveGauges
 from llmgw.runtime.monitor import HealthMonitor
 from llmgw.runtime.registry import Registry
@@ -76,7 +76,6 @@ class House:
             partial(scrape_load, self._client),
             partial(scrape_gpus, self._client),
         )
-        self._gauges = FleetGauges(self._registry)
         self._keys = Keys(loaded, self._use_keys)
         self.gateway = LiveGateway(
             config,
@@ -90,6 +89,7 @@ class House:
         self._tracing = Tracing(supervisor, instance=instance)
         self._trace(config)
         self._show(loaded)
+        show_fleet(self._registry)
         before_render(self._live_gauges().refresh)
 
     @property
@@ -124,7 +124,7 @@ class House:
         self._keys.take(loaded)
         self.gateway.replace(loaded.config, self._keys.ring)
         self._pools.keep(one.url for one in loaded.config.upstreams)
-        for part in (self._monitor, self._discoverer, self._scraper, self._gauges):
+        for part in (self._monitor, self._discoverer, self._scraper):
             part.reload()
         logs.setup(loaded.config.log, sys.stderr)
         self._trace(loaded.config)

@@ -15,7 +15,7 @@ from prometheus_client import (
 )
 
 from llmgw import __version__
-from llmgw.observe.plain import Counter, Gauge, Histogram
+from llmgw.observe.plain import Counter, Gauge, GaugeTable, Histogram
 
 _disable_created: Callable[[], None] = disable_created_metrics
 _disable_created()  # they double the series, and no dashboard of ours reads them
@@ -39,7 +39,7 @@ STAGE_BUCKETS: Final = (
 NODES_HEALTHY = Gauge("cluster_nodes_healthy", "Nodes that pass their health check.")
 NODES_DEGRADED = Gauge("cluster_nodes_degraded", "Nodes that are used only as a fallback.")
 NODES_DEAD = Gauge("cluster_nodes_dead", "Nodes that get no requests.")
-NODE_MODELS_OK = Gauge(
+NODE_MODELS_OK = GaugeTable(
     "gateway_node_models_ok", "1 while the node's model list is known, else 0.", ["node"]
 )
 MODEL_DISCOVERY = Counter(
@@ -118,7 +118,7 @@ CIRCUITS = Gauge(
     "Circuits of an assignment that are not closed (open, half_open).",
     ["assignment", "state"],
 )
-NODE_STATUS = Gauge(
+NODE_STATUS = GaugeTable(
     "gateway_node_status",
     "1 for the status that a node has (healthy, degraded, dead), else 0.",
     ["node", "status"],

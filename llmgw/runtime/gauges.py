@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from llmgw.core.config import Node
@@ -14,8 +15,6 @@ from llmgw.observe.metrics import (
     NODES_DEAD,
     NODES_DEGRADED,
     NODES_HEALTHY,
-    child,
-    forget,
 )
 from llmgw.runtime.registry import Registry
 
@@ -26,46 +25,32 @@ BY_STATUS = (
 )
 
 
-class FleetGauges:
-    """Lets the metrics page read a registry, from whatever thread it is written in."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self._shown: set[UpstreamName] = set()
-        for status, gauge in BY_STATUS:
-            gauge.set_function(partial(_count, registry, status))
-        self.reload()
-
-    def reload(self) -> None:
-        """Show the nodes of the registry's configuration, and no longer those that are gone."""
-        names = {node.name for node in self._registry.config.nodes}
-        for name in self._shown - names:
-            forget(NODE_MODELS_OK, name)
-            for status in Status:
-                forget(NODE_STATUS, name, status)
-        for name in names - self._shown:
-            child(NODE_MODELS_OK, name).set_function(partial(_models_ok, self._registry, name))
-            for status in Status:
-                read = partial(_has_status, self._registry, name, status)
-                child(NODE_STATUS, name, status).set_function(read)
-        self._shown = names
+def show_fleet(registry: Registry) -> None:
+    """Let the metrics page read a registry, from whatever thread it is written in."""
+    for status, gauge in BY_STATUS:
+        gauge.set_function(partial(_count, registry, status))
+    NODE_MODELS_OK.tell(partial(_models_ok, registry))
+    NODE_STATUS.tell(partial(_statuses, registry))
 
 
-def _models_ok(registry: Registry, name: UpstreamName) -> float:
-    state = registry.named(name)
-    return float(state is not None and state.discovery.is_believed)
+def _models_ok(registry: Registry) -> Iterator[tuple[tuple[UpstreamName], float]]:
+    for state in _nodes(registry):
+        yield (state.upstream.name,), float(state.discovery.is_believed)
 
 
-def _has_status(registry: Registry, name: UpstreamName, status: Status) -> float:
-    state = registry.named(name)
-    return float(state is not None and _status_of(registry, state) is status)
+def _statuses(registry: Registry) -> Iterator[tuple[tuple[UpstreamName, Status], float]]:
+    for state in _nodes(registry):
+        now = _status_of(registry, state)
+        for status in Status:
+            yield (state.upstream.name, status), float(status is now)
 
 
 def _count(registry: Registry, status: Status) -> float:
-    return sum(
-        isinstance(one.upstream, Node) and _status_of(registry, one) is status
-        for one in registry.states()
-    )
+    return sum(_status_of(registry, one) is status for one in _nodes(registry))
+
+
+def _nodes(registry: Registry) -> Iterator[UpstreamState]:
+    return (one for one in registry.states() if isinstance(one.upstream, Node))
 
 
 def _status_of(registry: Registry, state: UpstreamState) -> Status:

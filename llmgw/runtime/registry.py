@@ -112,11 +112,6 @@ class Registry:
         """The states of this moment; unlike the rest this may be called from another thread."""
         return tuple(entry.state for entry in self._entries.values())
 
-    def named(self, name: UpstreamName) -> UpstreamState | None:
-        """As `states`, of one; for the current configuration's names."""
-        entry = self._entries.get(name)
-        return None if entry is None else entry.state
-
     def state(self, upstream: Upstream) -> UpstreamState | None:
         entry = self._places.get(place_of(upstream))
         return None if entry is None else entry.state

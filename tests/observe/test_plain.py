@@ -37,3 +37,27 @@ def observes(module, registry):
 @pytest.mark.parametrize("tell", [counts, gauges, observes])
 def test_what_is_shown_is_what_the_library_would_show(tell):
     assert told(plain, tell) == told(prometheus_client, tell)
+
+
+def test_a_table_shows_what_it_is_told_at_the_moment_of_reading():
+    def fills(module, registry):
+        gauge = module.Gauge("a", "A.", ["b", "c"], registry=registry)
+        gauge.labels("x", "y").set(1)
+        gauge.labels("x", "z").set(0)
+
+    def tells(module, registry):
+        rows.extend([(("x", "y"), 1.0), (("x", "z"), 0.0)])
+        module.GaugeTable("a", "A.", ["b", "c"], registry=registry).tell(lambda: rows)
+
+    rows = []
+    assert told(plain, tells) == told(prometheus_client, fills)
+
+
+def test_a_table_that_nobody_fills_is_empty_and_takes_series_like_any_gauge():
+    def labels(module, registry):
+        module.Gauge("a", "A.", ["b"], registry=registry).labels("x").set(1)
+
+    def tables(module, registry):
+        module.GaugeTable("a", "A.", ["b"], registry=registry).labels("x").set(1)
+
+    assert told(plain, tables) == told(prometheus_client, labels)

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from llmgw.core.discovery import Listed, ListingFailed
 from llmgw.core.health import Answered, Failed, Status
-from llmgw.runtime.gauges import FleetGauges
+from llmgw.runtime.gauges import show_fleet
 from llmgw.runtime.registry import Registry
 from tests.builders import account, config, node
 from tests.fakes.clock import Clock
@@ -26,9 +26,9 @@ def registry(clock):
     return Registry(config(A, B, C, account("acct")), clock=clock)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def gauges(registry):
-    return FleetGauges(registry)
+    show_fleet(registry)
 
 
 def by_status() -> list[float | None]:
@@ -48,7 +48,6 @@ def models_ok(name: str) -> float | None:
     return REGISTRY.get_sample_value("gateway_node_models_ok", {"node": name})
 
 
-@pytest.mark.usefixtures("gauges")
 class TestStatus:
     def test_nodes_are_counted_and_accounts_are_not(self, registry):
         assert by_status() == [3, 0, 0]
@@ -97,29 +96,20 @@ class TestModels:
             pytest.param([ListingFailed("x")] * 3, 0, id="expired"),
         ],
     )
-    @pytest.mark.usefixtures("gauges")
     def test_a_list_that_is_believed_is_ok(self, registry, events, ok):
         for event in events:
             registry.discovery_event(A, event)
 
         assert models_ok("gauge-a") == ok
 
-    @pytest.mark.usefixtures("gauges")
     def test_an_account_has_no_series(self):
         assert models_ok("acct") is None
 
-    def test_a_node_that_is_gone_leaves_no_series_behind(self, registry, gauges):
+    def test_a_node_that_is_gone_leaves_no_series_behind(self, registry):
         registry.reload(config(B, node("gauge-d", 4)))
-        gauges.reload()
 
         assert models_ok("gauge-a") is None
         assert models_ok("gauge-b") == 0
         assert models_ok("gauge-d") == 0
         assert (status_of("gauge-a"), len(status_of("gauge-d"))) == ({}, 3)
         assert by_status() == [2, 0, 0]
-
-    @pytest.mark.usefixtures("gauges")
-    def test_between_a_reload_and_the_gauges_own_one_nothing_breaks(self, registry):
-        registry.reload(config(B))
-
-        assert models_ok("gauge-a") == 0

@@ -97,8 +97,8 @@ class TestFleet:
         states = registry.fleet().states
 
         assert registry.states() == tuple(states.values())
-        assert registry.state(A) is registry.named("a") is states["a"]
-        assert registry.named("nobody") is registry.state(node("nobody")) is None
+        assert registry.state(A) is states["a"]
+        assert registry.state(node("nobody")) is None
 
 
 class TestVersion:
