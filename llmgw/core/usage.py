@@ -90,8 +90,12 @@ def _usage_of(value: object, dialect: Dialect) -> Usage:
 def _openai(value: dict[str, object]) -> Usage:
     """chat and completions say prompt and completion, responses say input and output."""
     get = value.get
-    tokens_in = _count(get("prompt_tokens", get("input_tokens")))
-    tokens_out = _count(get("completion_tokens", get("output_tokens")))
+    tokens_in = get("prompt_tokens", get("input_tokens"))
+    if type(tokens_in) is not int or tokens_in < 0:
+        tokens_in = None
+    tokens_out = get("completion_tokens", get("output_tokens"))
+    if type(tokens_out) is not int or tokens_out < 0:
+        tokens_out = None
     details = get("prompt_tokens_details") or get("input_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
     return Usage(tokens_in, tokens_out, cached)

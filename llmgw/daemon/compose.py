@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 import time
-from functools import partial
 
 from llmgw import __version__
 from llmgw.daemon.bulletin import Bulletin

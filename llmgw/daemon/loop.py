@@ -86,9 +86,7 @@ class FairLoop(asyncio.SelectorEventLoop):
         extra: Any = None,
         server: Any = None,
     ) -> asyncio.BaseTransport:
-        return cast(
-            asyncio.BaseTransport, _Transport(self, sock, protocol, waiter, extra, server)
-        )
+        return cast(asyncio.BaseTransport, _Transport(self, sock, protocol, waiter, extra, server))
 
     def _add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
         handle = super()._add_reader(fd, callback, *args)  # type: ignore[misc]

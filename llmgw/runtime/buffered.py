@@ -6,6 +6,8 @@ import asyncio
 import logging
 import time
 
+import orjson
+
 from llmgw.core import document
 from llmgw.core.classify import Fault
 from llmgw.core.eligibility import Candidate
@@ -120,7 +122,10 @@ def usage_of_success(kind: AnswerKind, body: bytes, dialect: Dialect) -> Usage |
         return None
     if kind is not AnswerKind.JSON:
         return usage_of_body(body, dialect)
-    answer = document.parse(body)
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
     if answer is None or find_error(answer) is not None:
         return None
     return usage_of_answer(answer, body, dialect)

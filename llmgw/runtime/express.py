@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from llmgw.core.fields import END, sized
 from llmgw.core.pins import made_by
@@ -21,12 +20,6 @@ from llmgw.runtime.asked import Asked, Sent
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.lanes import Lane, Lanes, Seat
-
-
-class _Choice(NamedTuple):
-    seat: Seat
-    turn: int
-    plan: RoutePlan | None  # None: it has not been made, for nothing but the turn counts
 
 
 class Express:
@@ -42,21 +35,29 @@ class Express:
         lane = self._lane(asked)
         if lane is None:
             return None
-        choice = self._choose(lane, asked)
-        if choice is None:
+        call, turn, plan = asked.call, lane.turns.last + 1, None
+        if lane.first and call.session is None and call.cache_key is None and self._is_fair(asked):
+            seat = lane.first[turn % len(lane.first)]
+        else:
+            plan = self._plan(lane, asked, turn)
+            led = lane.seats.get(plan.candidates[0].assignment)
+            if led is None:
+                return None
+            seat = led
+        candidate = seat.candidate
+        if candidate.probe:  # its circuit wants a slot first
             return None
-        call, candidate = asked.call, choice.seat.candidate
         sent = asked.memo.get(candidate.assignment)
         if sent is None or sent.upstream is not candidate.upstream:
             try:
-                sent = asked.memo[candidate.assignment] = self._rendered(asked, choice.seat)
+                sent = asked.memo[candidate.assignment] = self._rendered(asked, seat)
             except ValueError:
                 return None
-        exchange = choice.seat.pool.begin(sent.head(call.request_id, len(call.body)), call.body)
+        exchange = seat.pool.begin(sent.head(call.request_id, len(call.body)), call.body)
         if exchange is None:
             return None
-        lane.turns.last = choice.turn
-        return ExpressCall(gateway, asked, lane, choice.seat, exchange, choice.turn, choice.plan)
+        lane.turns.last = turn
+        return ExpressCall(gateway, asked, lane, seat, exchange, turn, plan)
 
     def _lane(self, asked: Asked) -> Lane | None:
         """None also where a client is owed more than the answer of one upstream."""
@@ -70,17 +71,11 @@ class Express:
             return None
         return self._lanes.find(gateway.snapshot, call, principal)
 
-    def _choose(self, lane: Lane, asked: Asked) -> _Choice | None:
-        """None: its circuit wants a probe slot first."""
-        router, call, principal = self._gateway.router, asked.call, asked.principal
-        turn = lane.turns.last + 1
-        plan: RoutePlan | None = None
-        if lane.first and call.session is None and call.cache_key is None and self._is_fair(asked):
-            seat: Seat | None = lane.first[turn % len(lane.first)]
-        else:
-            plan = router.plan(lane.snapshot, lane.eligibility, call, principal, turn=turn)
-            seat = lane.seats.get(plan.candidates[0].assignment)
-        return None if seat is None or seat.candidate.probe else _Choice(seat, turn, plan)
+    def _plan(self, lane: Lane, asked: Asked, turn: int) -> RoutePlan:
+        """Where more than the turn counts."""
+        return self._gateway.router.plan(
+            lane.snapshot, lane.eligibility, asked.call, asked.principal, turn=turn
+        )
 
     def _is_fair(self, asked: Asked) -> bool:
         """No assignment is demoted for this key and model."""

@@ -175,7 +175,8 @@ class Exchange:
             self.unread = len(body)
         self._connection.vacate(in_step=self._keeps_alive)
         self.ended = True
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
         if self._listener is not None:
             self._listener()
 
@@ -231,7 +232,8 @@ class Exchange:
     def _begin_body(self, answer: Answer) -> Framing:
         self.head, self._framing, self._keeps_alive = answer
         self._reader = None
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
         return answer.framing
 
     def _tell(self) -> None:

@@ -16,6 +16,7 @@ from llmgw.web.access import Ending
 from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, status_line
 from llmgw.web.protocol import Connection
 
+OK = 200
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_LENGTH = frozenset({204, 304})  # their answers have no body (RFC 9110, 6.4.1)
@@ -173,6 +174,19 @@ class WholeDownstream(HttpDownstream):
     @property
     def keeps(self) -> bool:
         return self._keep
+
+    def respond(self, status: int, headers: Headers | bytes, body: bytes) -> None:
+        connection = self._connection
+        if status != OK or not isinstance(headers, bytes) or connection.is_ending:
+            super().respond(status, headers, body)
+            return
+        self.status = status
+        self.bytes_sent = len(body)
+        self._keep = self._ended = True
+        connection.write(
+            b"HTTP/1.1 200 OK\r\n%b%b%bcontent-length: %d\r\n\r\n%b"
+            % (headers, self.own, date_line(), len(body), body)
+        )
 
     def _may_keep(self) -> bool:
         return not self._connection.is_ending

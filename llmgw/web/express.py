@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol, cast
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
 from llmgw.core.headers import refuse_loop
-from llmgw.core.policy import KeyRing, Principal, admit, token_of
+from llmgw.core.policy import KeyRing, Principal, token_of
 from llmgw.core.routes import BY_PATH, ModelIn, Route
 from llmgw.core.types import AssignmentId, Headers
-from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object
+from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object, short_call
 from llmgw.runtime.asked import Asked, Sent
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, spent
@@ -95,22 +95,12 @@ class ExpressDoor:
         """`began`: when it was there as a whole, by `time.perf_counter`."""
         gateway = self._gateway
         request_id = gateway.new_request_id()
-        try:
-            call = build_call(
-                parse_object(body),
-                known.route,
-                target=known.target,
-                headers=known.headers,
-                body=body,
-                models=gateway.config.models,
-                request_id=request_id,
-                asker=known.asker,
-            )
-            admit(known.principal, call)
-        except GatewayError:
+        call = self._call(known, body, request_id)
+        if call is None or not known.principal.models.allows(call.model):
             return None
         own = id_lines(request_id, known.route.dialect)
-        own += origin_lines(None, gateway.config.gateway.cors_origins)
+        if origins := gateway.config.gateway.cors_origins:
+            own += origin_lines(None, origins)
         downstream = WholeDownstream(connection, own=own)
         ride = ExpressRide(self, connection, downstream, call, known, began)
         parsed = time.perf_counter()
@@ -120,6 +110,25 @@ class ExpressDoor:
         carried.overhead += spent(Stage.PARSE, parsed - began)
         carried.overhead += spent(Stage.PLAN, time.perf_counter() - parsed)
         return ride
+
+    def _call(self, known: Known, body: bytes, request_id: str) -> Call | None:
+        route, target, headers, asker = known.route, known.target, known.headers, known.asker
+        call = short_call(body, route, target, headers, request_id, asker)
+        if call is not None:
+            return call
+        try:
+            return build_call(
+                parse_object(body),
+                route,
+                target=target,
+                headers=headers,
+                body=body,
+                models=self._gateway.config.models,
+                request_id=request_id,
+                asker=asker,
+            )
+        except GatewayError:
+            return None
 
     def _learn(self, head: bytes) -> Known | None:
         plain = plain_head(head)

@@ -102,13 +102,14 @@ class RidingLoop(AnsweringLoop):
             self.force_close()
             return
         self._keepalive = True
-        self._wait_for_the_next()
+        due = self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
         self.ride_ended()
 
     def ride_ended(self) -> None:
         """The same, told by the task that it went on in."""
-        self._ride = None
-        self.on_pause(None, None)
+        self._ride = self._on_pause = self._on_resume = None
         self.idle_since = self._loop.time()
         if self._buffer_paused:
             self._resume_reading_for_buffer()
