@@ -25,6 +25,9 @@ class Outcome:
     is_said: bool = False  # by an event of its own: no client looks at what follows
 
 
+SAID = Outcome(is_terminal=True, is_said=True)
+
+
 def outcome_of(text: bytes, dialect: Dialect) -> Outcome:
     """`text`: the last whole events, in order, with LF as the only line end."""
     last = text.rsplit(b"\n\n", LAST_EVENTS)
@@ -34,7 +37,7 @@ def outcome_of(text: bytes, dialect: Dialect) -> Outcome:
         answer = document.parse(events[sights.index(Sight.FAULT)].data)
         return Outcome(True, True, find_error(answer), is_said=True)
     if Sight.TERMINAL in sights:
-        return Outcome(True, is_said=True)
+        return SAID
     if dialect not in (Dialect.CHAT, Dialect.COMPLETIONS):
         return Outcome()
     return Outcome(_are_choices_finished(map(parse_event, text.split(b"\n\n"))))

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from llmgw.core.conclusion import LAST_EVENTS, SAID, outcome_of
 from llmgw.core.conclusion import Outcome as Outcome
-from llmgw.core.conclusion import outcome_of
 from llmgw.core.sight import KINDS, Sight, sight_of
 from llmgw.core.sse import (
     BOM,
@@ -28,6 +28,11 @@ RETAINED_BYTES = 64 * 1024
 SLACK_BYTES = 32 * 1024  # trimming for less costs more than it saves
 HEAD_BYTES = 512  # of an event too large to be retained: enough to tell its kind
 
+COUNTED_BYTES = 8192  # of the last ones, whose events stand for all
+
+_DONE_ENDS = (Dialect.CHAT, Dialect.COMPLETIONS)
+_LAST_OF_ALL = b"\n\ndata: [DONE]\n\n"
+_DOUBTFUL = (b"error", b"\\u", b"\r")  # escapes may spell a word, and lines may end otherwise
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")  # as a stream with one kind of line end has them
 _LONGEST_BLANK_LINE = 4
 _TYPE = re.compile(rb'\{\s*"type"\s*:\s*"([\w.]+)"')
@@ -102,6 +107,8 @@ class Tail:
 
     def outcome(self) -> Outcome:
         """What the events up to here say of the stream."""
+        if self._ends_plainly():
+            return SAID
         text = bytes(self._kept).removeprefix(BOM)
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -131,14 +138,27 @@ class Tail:
     def count_events(self, of_bytes: int) -> int:
         """About how many events the stream had: those that are retained stand for all."""
         lf, *others = _BLANK_LINES
-        events = self._kept.count(lf) or sum(map(self._kept.count, others))
-        return round(events * max(of_bytes / max(len(self._kept), 1), 1.0))
+        seen = self._kept[-COUNTED_BYTES:]
+        events = seen.count(lf) or sum(map(seen.count, others))
+        return round(events * max(of_bytes / max(len(seen), 1), 1.0))
 
     def next_sequence_number(self) -> int:
         """For an error event in a responses stream: one more than the last that passed."""
         at = self._kept.rfind(b'"sequence_number"')
         found = _SEQUENCE_NUMBER.match(self._kept, at) if at >= 0 else None
         return int(found[1]) + 1 if found else 0
+
+    def _ends_plainly(self) -> bool:
+        """Whether it is over as most streams are: by `[DONE]` behind events of which none can be
+        an error, which would have to name itself."""
+        kept = self._kept
+        if self._dialect not in _DONE_ENDS or not kept.endswith(_LAST_OF_ALL):
+            return False
+        start = len(kept)
+        for _ in range(LAST_EVENTS + 1):
+            start = kept.rfind(b"\n\n", 0, start)
+        last = kept[max(start, 0) :]
+        return not any(word in last for word in _DOUBTFUL)
 
     def _trim(self) -> None:
         if self._opening is None and self._dialect is Dialect.MESSAGES:

@@ -45,7 +45,7 @@ class _Epoll(EpollSelector):
 
 
 class _Transport(_Base):  # type: ignore[misc] # asyncio has no stub of it
-    """A stream socket's, which reads for a plain protocol in one call."""
+    """A stream socket's, which reads for a plain protocol, and writes what fits, in one call."""
 
     max_size = MOST_READ
 
@@ -68,6 +68,23 @@ class _Transport(_Base):  # type: ignore[misc] # asyncio has no stub of it
             protocol.data_received(data)
         except Exception as error:  # noqa: BLE001 - as asyncio does: the connection ends with it
             self._fatal_error(error, "Fatal error: protocol.data_received() call failed.")
+
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._buffer or self._conn_lost or self._eof or self._empty_waiter is not None:
+            super().write(data)
+            return
+        try:
+            sent = self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._fatal_error(error, "Fatal write error on socket transport")
+            return
+        if sent < len(data):
+            self._loop._add_writer(self._sock_fd, self._write_ready)
+            self._buffer.extend(memoryview(data)[sent:])
+            self._maybe_pause_protocol()
 
 
 class FairLoop(asyncio.SelectorEventLoop):

@@ -102,11 +102,26 @@ def _literal(url: BaseUrl) -> AddrInfoType | None:
 
 async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
     try:
-        sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
+        if len(addresses) == 1:  # there is nothing to race
+            sock = await _connect_to(addresses[0])
+        else:
+            sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except (OSError, RuntimeError) as error:  # uvloop has RuntimeErrors of its own here
         raise connect_fault(error) from None
     for level, option, value in _OPTIONS:
         sock.setsockopt(level, option, value)
+    return sock
+
+
+async def _connect_to(address: AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, place = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, place)
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 

@@ -41,8 +41,9 @@ class AnsweringLoop(RequestLoop):
 
     def write(self, data: bytes) -> None:
         """Does nothing for a client that has left: its handler is being cancelled."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(data)
+        transport = self.transport
+        if transport is not None:
+            transport.write(data)
 
     def on_pause(
         self, pause: Callable[[], None] | None, resume: Callable[[], None] | None
