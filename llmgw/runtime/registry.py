@@ -242,7 +242,7 @@ def _carried(state: UpstreamState, upstream: Upstream) -> UpstreamState:
     seen = state.health
     if isinstance(upstream, Node) and upstream.health_path is None:
         seen = health.advance(seen, Passed(), fail_threshold=1)
-    return replace(state, upstream=upstream, health=seen)
+    return UpstreamState(upstream, seen, state.discovery, state.load, state.gpus)
 
 
 def _offers(listed: ModelDiscovery) -> tuple[object, ...]:

@@ -15,8 +15,8 @@ from llmgw.core.fleet import Place, place_of
 from llmgw.core.types import UpstreamName
 from llmgw.runtime.tasks import Supervisor
 
-GRAIN = 0.025  # with 1,000 upstreams eight fall due in that time, at the cost of six
-BURST = 4  # questions in one step of the event loop: requests must come in between
+GRAIN = 0.05  # seconds; lanes wake together, for each time costs as much as a question or two
+BURST = 8  # questions in one step of the event loop: requests must come in between
 U = TypeVar("U", bound=Upstream)
 Clock = Callable[[], float]
 
@@ -78,16 +78,11 @@ class Rounds(Generic[U]):
         self._watched = {}
         for upstream, interval in upstreams:
             place = place_of(upstream)
-            phase = phase_of(upstream.name, self._shift)
             known = before.get(place)
-            if known is None:
-                due = now
-            elif known.interval == interval:
-                due = known.due
-            else:
-                due = min(known.due, next_turn(phase, now, interval))
-            task_name = f"{self._lane} {upstream.name}"
-            self._watched[place] = _Watched(upstream, place, interval, phase, due, task_name)
+            if known is None or known.interval != interval:
+                known = self._watch(upstream, place, interval, now, known)
+            known.upstream = upstream
+            self._watched[place] = known
         self._due = [(one.due, place) for place, one in self._watched.items()]
         heapq.heapify(self._due)
         self._wake()
@@ -119,6 +114,13 @@ class Rounds(Generic[U]):
             else:
                 await self._sleep(delay)
 
+    def _watch(
+        self, upstream: U, place: Place, interval: float, now: float, known: _Watched[U] | None
+    ) -> _Watched[U]:
+        phase = phase_of(upstream.name, self._shift)
+        due = now if known is None else min(known.due, next_turn(phase, now, interval))
+        return _Watched(upstream, place, interval, phase, due, f"{self._lane} {upstream.name}")
+
     def _launch(self, watched: _Watched[U]) -> bool:
         place = watched.place
         if place in self._in_flight:
@@ -137,7 +139,10 @@ class Rounds(Generic[U]):
         """Until that time, or until somebody else is to be asked."""
         loop = asyncio.get_running_loop()
         self._sleeper = loop.create_future()
-        timer = None if delay is None else loop.call_later(max(GRAIN, delay), self._wake)
+        timer = None
+        if delay is not None:
+            moment = ((loop.time() + delay) // GRAIN + 1) * GRAIN
+            timer = loop.call_at(moment, self._wake)
         try:
             await self._sleeper
         finally:

@@ -25,6 +25,8 @@ from llmgw.upstream.reply import Reply
 from llmgw.upstream.request import render_head
 
 KEEP_IDLE = 4.0  # below the 5 s after which uvicorn closes
+MOST_SWEPT = 64  # connections that are closed in one step of the event loop
+SWEEP_ON = 0.01  # seconds until the next ones are
 PARSED_INLINE = 128 * 1024
 MOST_RENDERED = 8192  # requests that are kept as bytes: three a node
 PLAIN = ("", "identity")
@@ -122,12 +124,15 @@ class WatchClient:
     def _sweep(self) -> None:
         """One timer for all: a timer a connection would be paid for by every question."""
         limit = self._loop.time() - self._keep_idle
+        room = MOST_SWEPT
         for origin, idle in tuple(self._idle.items()):
-            while idle and idle[0].idle_since <= limit:
+            while room and idle and idle[0].idle_since <= limit:
                 idle[0].drop()
+                room -= 1
             if not idle:
                 del self._idle[origin]
-        self._sweeper = self._loop.call_later(self._keep_idle / 4, self._sweep)
+        pause = self._keep_idle / 4 if room else SWEEP_ON
+        self._sweeper = self._loop.call_later(pause, self._sweep)
 
 
 async def parsed(parse: Callable[[bytes], T], body: bytes) -> T:

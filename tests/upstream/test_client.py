@@ -11,6 +11,7 @@ import pytest
 
 from llmgw.core.config import BaseUrl
 from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.upstream import client as client_module
 from llmgw.upstream.client import PARSED_INLINE, WatchClient, headers_for, parsed
 from tests.builders import account, node
 from tests.fakes.descriptors import no_descriptors
@@ -296,6 +297,25 @@ class TestOut:
 
             async with asyncio.timeout(WITHIN):
                 await closed.wait()
+        await impatient.close()
+
+    async def test_many_are_closed_a_few_at_a_time(self, monkeypatch):
+        monkeypatch.setattr(client_module, "MOST_SWEPT", 2)
+        together, left = asyncio.Barrier(5), asyncio.Barrier(6)
+
+        async def play(peer):
+            await peer.request()
+            await together.wait()
+            await peer.send(json_answer())
+            await peer.left()
+            await left.wait()
+
+        impatient = WatchClient(keep_idle=0.1)
+        async with RawServer(play) as server:
+            await asyncio.gather(*(get(impatient, server.port) for _ in range(5)))
+
+            async with asyncio.timeout(WITHIN):
+                await left.wait()
         await impatient.close()
 
     async def test_one_whose_asker_left_is_closed(self, client):
