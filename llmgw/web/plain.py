@@ -16,6 +16,7 @@ _UNUSUAL = frozenset(
         "content-encoding",
         "expect",
         "http2-settings",
+        "sec-websocket-key1",  # of a websocket that nobody speaks: refused by aiohttp
         "transfer-encoding",
         "upgrade",
     }

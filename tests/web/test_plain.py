@@ -141,6 +141,7 @@ TARGETS = st.sampled_from(
 
 
 @given(TARGETS, st.lists(LINES.map(b"".join), max_size=5))
+@example(b"/v1/x", [b"sec-websocket-key1: a"])
 @example(b"/v1/x", [b"content-type: a", b"content-type: b"])
 @example(b"/v1/x", [b"user-agent: a", b"User-Agent: b"])
 def test_a_head_that_is_taken_is_one_that_the_parser_takes_alike(target, lines):
