@@ -14,12 +14,13 @@ from llmgw.core.classify import Fault
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import FaultKind, InvalidRequest
 from llmgw.core.failures import ErrorObject, find_error
+from llmgw.core.objects import parse_object
 from llmgw.core.routes import Route
 from llmgw.core.sight import Sight, sight_of
 from llmgw.core.sse import Event
 from llmgw.core.transcript import Lead, items_of, joined
 from llmgw.core.types import Dialect, Headers, RouteClass
-from llmgw.core.wire import Call, build_call, parse_object
+from llmgw.core.wire import Call, build_call
 
 CREATE = "response.create"
 IGNORED = frozenset({"response.processed"})  # Codex acknowledges what it has taken

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import msgspec
 import orjson
 
 from llmgw.core import forms
@@ -20,10 +18,10 @@ from llmgw.core.members import (
     is_model_spelled_once,
     with_model,
 )
+from llmgw.core.objects import MAX_DEPTH, parse_object
 from llmgw.core.routes import ModelIn, Route
 from llmgw.core.types import Dialect, Headers, RouteClass
 
-MAX_DEPTH = 1000
 MAX_FILES = 256  # that one request may refer to: each may have to be looked up
 SESSION_HEADERS = (
     "x-session-id",
@@ -34,10 +32,6 @@ SESSION_HEADERS = (
     "x-codex-conversation-id",
 )
 
-NEEDED = frozenset(
-    {"input", "model", "previous_response_id", "prompt_cache_key", "store", "stream"}
-)
-_shallow = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -202,80 +196,6 @@ def _session_of(named: dict[str, str]) -> str | None:
     if named.keys().isdisjoint(SESSION_HEADERS):
         return None
     return next((named[one] for one in SESSION_HEADERS if named.get(one)), None)
-
-
-def parse_object(body: bytes) -> dict[str, Any]:
-    """Of a large body only the members that are `NEEDED`; the others are there as None."""
-    if len(body) > LARGE and (found := _look_at(body)) is not None:
-        return found
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        document = _second_opinion(body)
-    if not isinstance(document, dict):
-        raise InvalidRequest("the request body must be a JSON object")
-    if len(body) > MAX_DEPTH and (
-        _has_more(body, b"{", MAX_DEPTH // 2) or _has_more(body, b"[", MAX_DEPTH // 2)
-    ):
-        _refuse_depth(document)
-    return document
-
-
-def _look_at(body: bytes) -> dict[str, Any] | None:
-    """A large object without making its values: they are skipped, checked as they are passed.
-
-    None where it is not plainly one; that it is nested too deep, too, is for others to say.
-    """
-    try:
-        members = _shallow(body)
-        if not body.isascii():
-            body.decode()  # in what is skipped the encoding is not looked at
-        has_files = "input" in members and b"file_id" in body
-        needed = NEEDED if has_files else NEEDED - {"input"}
-        return {
-            name: orjson.loads(memoryview(value)) if name in needed else None
-            for name, value in members.items()
-        }
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        return None
-
-
-def _second_opinion(body: bytes) -> Any:
-    """Half a surrogate pair as an escape, which clients cut text to, is legal JSON (RFC 8259,
-    section 8.2), though orjson refuses it: the upstream is to judge.
-    """
-    try:
-        return json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=float)
-    except (ValueError, RecursionError):
-        raise InvalidRequest("the request body is not valid JSON in UTF-8") from None
-
-
-def _has_more(body: bytes, sign: bytes, count: int) -> bool:
-    """By `find`, which is memchr(3): `bytes.count` takes six times as long as the parser."""
-    at = -1
-    for _ in range(count + 1):
-        at = body.find(sign, at + 1)
-        if at < 0:
-            return False
-    return True
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)  # NaN and Infinity are not JSON
-
-
-def _refuse_depth(document: dict[str, Any]) -> None:
-    level: list[Any] = [document]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise InvalidRequest(f"the request body is nested deeper than {MAX_DEPTH} levels")
 
 
 def _model_of(document: dict[str, Any], body: bytes) -> str:

@@ -69,7 +69,6 @@ class _Transport(_Base):  # type: ignore[misc] # asyncio has no stub of it
         except Exception as error:  # noqa: BLE001 - as asyncio does: the connection ends with it
             self._fatal_error(error, "Fatal error: protocol.data_received() call failed.")
 
-
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._buffer or self._conn_lost or self._eof or self._empty_waiter is not None:
             super().write(data)

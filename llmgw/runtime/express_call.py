@@ -57,6 +57,7 @@ class ExpressCall:
         self._gateway = gateway
         self._asked = asked
         self._lane = lane
+        self.label = lane.label  # of the model, in metrics
         self._seat = seat
         self._exchange = exchange
         self._turn = turn
@@ -86,10 +87,6 @@ class ExpressCall:
     @property
     def client(self) -> Client:
         return self._asked.client
-
-    @property
-    def label(self) -> str:
-        return self._lane.label
 
     @property
     def assignment(self) -> AssignmentId:

@@ -80,8 +80,7 @@ class Splice:
         self.feed(released)
         if self._downstream.paused:
             self._pause()
-        if self._on_end is not None:
-            self._exchange.splice_to(self)
+        self._exchange.splice_to(self)  # where the terminal event is out, for its end alone
 
     async def run(self, released: bytes) -> UpstreamError | None:
         """The same for whoever waits. Raises `ClientStalled`."""

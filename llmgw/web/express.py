@@ -13,10 +13,11 @@ from typing import NamedTuple, Protocol, cast
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
 from llmgw.core.headers import refuse_loop
+from llmgw.core.objects import parse_object
 from llmgw.core.policy import KeyRing, Principal, token_of
 from llmgw.core.routes import BY_PATH, ModelIn, Route
 from llmgw.core.types import AssignmentId, Headers
-from llmgw.core.wire import Asker, Call, asker_of, build_call, parse_object, short_call
+from llmgw.core.wire import Asker, Call, asker_of, build_call, short_call
 from llmgw.runtime.asked import Asked, Sent
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, spent

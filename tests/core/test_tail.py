@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmgw.core.conclusion import Outcome
+from llmgw.core.conclusion import Outcome, outcome_of
 from llmgw.core.sse import BOM
 from llmgw.core.tail import SLACK_BYTES, Ending, EndingKind, Tail
 from llmgw.core.types import Dialect
@@ -309,3 +309,36 @@ def test_the_retained_events_stand_for_all(pushed, of_bytes, events):
         tail.push(read)
 
     assert tail.count_events(of_bytes) == events
+
+
+@pytest.mark.parametrize(
+    "dialect", [pytest.param(one, id=one) for one in (Dialect.CHAT, Dialect.COMPLETIONS)]
+)
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(HELLO + b"data: [DONE]\n\n", id="as usual"),
+        pytest.param(HELLO * 20 + b"data: [DONE]\n\n", id="with many events"),
+        pytest.param(b"\n\ndata: [DONE]\n\n", id="with nothing before it"),
+        pytest.param(b'data: {"error":{"code":1}}\n\ndata: [DONE]\n\n', id="an error"),
+        pytest.param(b'data: {"\\u0065rror":{}}\n\ndata: [DONE]\n\n', id="an error in disguise"),
+        pytest.param(b"event: error\ndata: {}\n\ndata: [DONE]\n\n", id="an event named so"),
+        pytest.param(b"data: {}\r\n\r\ndata: [DONE]\n\n", id="other line ends"),
+        pytest.param(b"data: [DONE]\n\n", id="alone"),
+        pytest.param(HELLO, id="no end"),
+    ],
+)
+def test_the_short_way_to_an_outcome_leads_to_the_same(dialect, stream):
+    tail = Tail(dialect)
+
+    assert tail.take(stream) == tail.is_done()
+    assert tail.outcome() == outcome_of(stream.replace(b"\r\n", b"\n")[:-2], dialect)
+
+
+def test_what_is_taken_is_trimmed_like_what_is_pushed():
+    taken, pushed = Tail(Dialect.CHAT, limit=100), Tail(Dialect.CHAT, limit=100)
+    for _ in range(200):
+        taken.take(HELLO)
+        pushed.push(HELLO)
+
+    assert taken.count_events(0) == pushed.count_events(0) > 0

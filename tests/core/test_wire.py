@@ -7,13 +7,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from llmgw.core import wire
+from llmgw.core import objects
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import InvalidRequest
-from llmgw.core.members import with_model
+from llmgw.core.members import LARGE, with_model
+from llmgw.core.objects import MAX_DEPTH, parse_object
 from llmgw.core.routes import BY_PATH
 from llmgw.core.types import RouteClass
-from llmgw.core.wire import LARGE, MAX_DEPTH, MAX_FILES, Asker, asker_of, parse_call, parse_object
+from llmgw.core.wire import MAX_FILES, Asker, asker_of, parse_call
 from tests import builders
 
 DEFAULT = ModelsConfig(default="d/1 é")
@@ -329,9 +330,9 @@ def outcome(body, path="/v1/responses"):
 
 def both_ways(body):
     """As if it were large, and as if it were small."""
-    with mock.patch.object(wire, "LARGE", -1):
+    with mock.patch.object(objects, "LARGE", -1):
         large = outcome(body)
-    with mock.patch.object(wire, "LARGE", len(body)):
+    with mock.patch.object(objects, "LARGE", len(body)):
         return large, outcome(body)
 
 
@@ -388,7 +389,8 @@ JSON_VALUES = st.recursive(
 
 
 @given(
-    st.dictionaries(st.sampled_from(sorted(wire.NEEDED)) | st.text(), JSON_VALUES), st.booleans()
+    st.dictionaries(st.sampled_from(sorted(objects.NEEDED)) | st.text(), JSON_VALUES),
+    st.booleans(),
 )
 def test_of_any_object_what_is_needed_is_found(document, ascii_only):
     body = json.dumps(document | {"model": "m"}, ensure_ascii=ascii_only).encode(
