@@ -9,7 +9,6 @@ names, not read: most of its lines are buckets of other ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 from math import inf
 from typing import NamedTuple
@@ -64,14 +63,9 @@ GPU = {
     b"DCGM_FI_DEV_GPU_TEMP": (Field.TEMPERATURE, 1),
 }
 
-_LABELS = rb'\{(?P<labels>(?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+)\}'
+_LABELS = rb'\{(?P<labels>(?:[^"}\n]++|"(?:[^"\\\n]++|\\.)*+")*+)\}'
 _BEHIND_NAME = re.compile(rb"(?![\w:])[ \t]*(?:" + _LABELS + rb")?[ \t]*(?P<value>\S+)")
 _GPU_LABEL = re.compile(rb'(?:^|,)\s*gpu\s*=\s*"(?P<gpu>(?:[^"\\]|\\.)*)"')
-
-
-class _Sample(NamedTuple):
-    labels: bytes
-    value: float
 
 
 def parse_load(page: bytes) -> EngineLoad | None:
@@ -96,10 +90,10 @@ def parse_gpus(page: bytes) -> tuple[Gpu, ...]:
     lines = b"\n" + page
     found: dict[bytes, dict[Field, float]] = {}
     for name, (field, unit) in GPU.items():
-        for sample in _samples(lines, name, scattered=True):
-            label = _GPU_LABEL.search(sample.labels)
+        for labels, value in _samples(lines, name, scattered=True):
+            label = _GPU_LABEL.search(labels)
             if label is not None and (label["gpu"] in found or len(found) < MAX_GPUS):
-                found.setdefault(label["gpu"], {})[field] = sample.value * unit
+                found.setdefault(label["gpu"], {})[field] = value * unit
     return tuple(_gpu(name.decode("utf-8", "replace"), fields) for name, fields in found.items())
 
 
@@ -118,24 +112,27 @@ def _gpu(name: str, fields: dict[Field, float]) -> Gpu:
 
 
 def _values(lines: bytes, name: bytes) -> list[float]:
-    return [sample.value for sample in _samples(lines, name, scattered=False)]
+    return [value for _, value in _samples(lines, name, scattered=False)]
 
 
-def _samples(lines: bytes, name: bytes, *, scattered: bool) -> Iterator[_Sample]:
-    """The lines of a name, which stand together or, with `scattered`, anywhere."""
+def _samples(lines: bytes, name: bytes, *, scattered: bool) -> list[tuple[bytes, float]]:
+    """Labels and values of a name, whose lines stand together or, with `scattered`, anywhere."""
+    found = []
     line = b"\n" + name
     at = lines.find(line)
-    is_found = False
+    is_there = False
     while at >= 0:
         behind = at + len(line)
         match = _BEHIND_NAME.match(lines, behind)
-        value = None if match is None else _value(match["value"])
-        if match is not None and value is not None:
-            yield _Sample(match["labels"] or b"", value)
-        is_found = is_found or match is not None  # else it is the beginning of a longer name
+        if match is not None:  # else it is the beginning of a longer name
+            is_there = True
+            value = _value(match["value"])
+            if value is not None:
+                found.append((match["labels"] or b"", value))
         at = lines.find(b"\n", behind)
         if not lines.startswith(line, at):
-            at = lines.find(line, behind) if scattered or not is_found else -1
+            at = lines.find(line, behind) if scattered or not is_there else -1
+    return found
 
 
 def _value(text: bytes) -> float | None:
