@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import zlib
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from llmgw.core.fleet import Place, place_of
 from llmgw.core.types import UpstreamName
 from llmgw.runtime.tasks import Supervisor
 
-GRAIN = 0.05  # seconds; lanes wake together, for each time costs as much as a question or two
+GRAIN = 0.1  # seconds; lanes wake together, for each time costs as much as a question or two
+GRAINS = 24  # at least, in the shortest interval
 BURST = 8  # questions in one step of the event loop: requests must come in between
 U = TypeVar("U", bound=Upstream)
 Clock = Callable[[], float]
@@ -62,6 +64,7 @@ class Rounds(Generic[U]):
         self._due: list[tuple[float, Place]] = []
         self._in_flight: dict[Place, asyncio.Task[None]] = {}
         self._sleeper: asyncio.Future[None] | None = None
+        self._grain = GRAIN
 
     @property
     def in_flight(self) -> frozenset[UpstreamName]:
@@ -83,6 +86,8 @@ class Rounds(Generic[U]):
                 known = self._watch(upstream, place, interval, now, known)
             known.upstream = upstream
             self._watched[place] = known
+        shortest = min((one.interval for one in self._watched.values()), default=math.inf)
+        self._grain = min(GRAIN, shortest / GRAINS)
         self._due = [(one.due, place) for place, one in self._watched.items()]
         heapq.heapify(self._due)
         self._wake()
@@ -141,7 +146,7 @@ class Rounds(Generic[U]):
         self._sleeper = loop.create_future()
         timer = None
         if delay is not None:
-            moment = ((loop.time() + delay) // GRAIN + 1) * GRAIN
+            moment = ((loop.time() + delay) // self._grain + 1) * self._grain
             timer = loop.call_at(moment, self._wake)
         try:
             await self._sleeper
