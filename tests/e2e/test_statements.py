@@ -78,7 +78,7 @@ async def test_a_request_that_is_served_makes_no_statement_and_waits_for_none(st
 
     assert seen == []
     assert scene.client.status == 200
-    assert store.writer.status.waiting == 100  # a request and an attempt each
+    assert store.writer.status.waiting == 50  # a request and its attempt count as one
 
 
 async def test_rows_are_written_in_batches(working):
