@@ -24,6 +24,11 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """Of a large body only the members that are `NEEDED`; the others are there as None."""
     if len(body) > LARGE and (found := _look_at(body)) is not None:
         return found
+    return parse_whole(body)
+
+
+def parse_whole(body: bytes) -> dict[str, Any]:
+    """With all of its members, for whoever writes it anew."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

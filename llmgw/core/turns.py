@@ -14,7 +14,7 @@ from llmgw.core.classify import Fault
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import FaultKind, InvalidRequest
 from llmgw.core.failures import ErrorObject, find_error
-from llmgw.core.objects import parse_object
+from llmgw.core.objects import parse_whole
 from llmgw.core.routes import Route
 from llmgw.core.sight import Sight, sight_of
 from llmgw.core.sse import Event
@@ -82,7 +82,7 @@ def parse_turn(
     frame: bytes, *, target: str, headers: Headers, models: ModelsConfig, request_id: str
 ) -> Turn | None:
     """None: a frame that needs no answer. Raises `InvalidRequest`."""
-    envelope = parse_object(frame)
+    envelope = parse_whole(frame)
     kind = envelope.get("type")
     if kind in IGNORED:
         return None

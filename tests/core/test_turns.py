@@ -4,6 +4,7 @@ import pytest
 
 from llmgw.core.config import ModelsConfig
 from llmgw.core.errors import FaultKind, InvalidRequest
+from llmgw.core.members import LARGE
 from llmgw.core.sight import Sight
 from llmgw.core.transcript import Lead
 from llmgw.core.turns import (
@@ -90,6 +91,20 @@ def test_a_warm_up_is_known(frame):
 def test_a_frame_that_is_no_turn_is_refused(frame):
     with pytest.raises(InvalidRequest):
         turn(frame)
+
+
+def test_a_large_frame_keeps_all_of_its_members():
+    members = {"input": "i" * LARGE, "tools": [{"name": "t"}], "generate": False}
+    found = parsed(**members)
+
+    assert found.is_warm_up
+    assert found.members == {"type": "response.create", "model": "m", **members}
+    assert json.loads(found.body()) == {
+        "stream": True,
+        "model": "m",
+        "input": members["input"],
+        "tools": members["tools"],
+    }
 
 
 def test_an_acknowledgement_needs_no_answer():
