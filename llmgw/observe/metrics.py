@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Final, TypeVar, cast
 
-from prometheus_client import (
-    CONTENT_TYPE_PLAIN_0_0_4,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, disable_created_metrics
 
 from llmgw import __version__
+from llmgw.observe.exposition import exposition
 from llmgw.observe.plain import Counter, Gauge, GaugeTable, Histogram
 
 _disable_created: Callable[[], None] = disable_created_metrics
@@ -239,7 +236,7 @@ def refresh() -> None:
 
 def render() -> bytes:
     """The text exposition (version 0.0.4). Takes milliseconds: call it in a thread."""
-    return generate_latest()
+    return exposition(REGISTRY)
 
 
 _STATUS_LABELS: Final = {status: str(status) for status in range(100, 600)}
