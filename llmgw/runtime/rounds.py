@@ -16,7 +16,7 @@ from llmgw.core.fleet import Place, place_of
 from llmgw.core.types import UpstreamName
 from llmgw.runtime.tasks import Supervisor
 
-GRAIN = 0.1  # seconds; lanes wake together, for each time costs as much as a question or two
+GRAIN = 0.05  # seconds; lanes wake together, for each time costs as much as a question or two
 GRAINS = 24  # at least, in the shortest interval
 BURST = 8  # questions in one step of the event loop: requests must come in between
 U = TypeVar("U", bound=Upstream)
