@@ -126,7 +126,9 @@ class HttpDownstream:
         self.bytes_sent += len(data)
         if self._chunked:
             data = chunk or b"%x\r\n%b\r\n" % (len(data), data)
-        self._connection.write(data)
+        transport = self._connection.transport  # once for every event: no call more than need be
+        if transport is not None:
+            transport.write(data)
 
     def finish(self, *, close: bool = False) -> None:
         if self._ended:
