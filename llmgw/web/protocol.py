@@ -183,8 +183,16 @@ class Connection(RidingLoop):
         elif waits:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
-                self._server.refuse(self, None, HeadTooLarge())
-                self.force_close()
+                self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        """What is still on its way is read on for a moment, and dropped: a connection closed with
+        unread bytes resets the answer (RFC 9112, section 9.6)."""
+        self._server.refuse(self, None, HeadTooLarge())
+        self._close = True  # nothing is parsed any more
+        if self.transport is not None and self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._loop.call_later(BRIEF_LINGER, self.force_close)
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio lets it answer
         """A client that has shut its sending side has left (the transport then closes), unless
