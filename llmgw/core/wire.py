@@ -102,14 +102,13 @@ def build_call(
     body: bytes,
     models: ModelsConfig,
     request_id: str,
-    asker: Asker | None = None,
 ) -> Call:
-    """The same for a body that was parsed already; `asker` where it is known."""
+    """The same for a body that was parsed already."""
     model = _model_of(document, body)
     if not model:
         model = default_model(models)
         body = with_model(body, model, present="model" in document)
-    session, stainless_retries = asker or asker_of(headers)
+    session, stainless_retries = asker_of(headers)
     responses = route.dialect is Dialect.RESPONSES
     return Call(
         route,

@@ -13,11 +13,10 @@ from typing import NamedTuple, Protocol, cast
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
 from llmgw.core.headers import refuse_loop
-from llmgw.core.objects import parse_object
 from llmgw.core.policy import KeyRing, Principal, token_of
 from llmgw.core.routes import BY_PATH, ModelIn, Route
 from llmgw.core.types import AssignmentId, Headers
-from llmgw.core.wire import Asker, Call, asker_of, build_call, short_call
+from llmgw.core.wire import Asker, Call, asker_of, parse_call, short_call
 from llmgw.runtime.asked import Asked, Sent
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, spent
@@ -118,15 +117,14 @@ class ExpressDoor:
         if call is not None:
             return call
         try:
-            return build_call(
-                parse_object(body),
+            models = self._gateway.config.models
+            return parse_call(
                 route,
                 target=target,
                 headers=headers,
                 body=body,
-                models=self._gateway.config.models,
+                models=models,
                 request_id=request_id,
-                asker=asker,
             )
         except GatewayError:
             return None

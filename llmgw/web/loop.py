@@ -8,6 +8,7 @@ a body that the handler did not want, and the end of the connection.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import cast
 
 from aiohttp import web
@@ -16,12 +17,12 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import ERROR
 
 
-class Handed:
+class Handed(ABC):
     """A request that was begun without this task, and goes on in it."""
 
+    @abstractmethod
     async def go_on(self) -> bool:
         """Whether the connection is kept."""
-        raise NotImplementedError
 
 
 class RequestLoop(web.RequestHandler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,9 +17,9 @@ from llmgw.web.writing import AnsweringLoop
 class Ride(Handed):
     """A request that is served without the connection's task, and may go on in it."""
 
+    @abstractmethod
     def leave(self) -> None:
         """The client has left."""
-        raise NotImplementedError
 
 
 class Gathered(Protocol):

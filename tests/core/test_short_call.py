@@ -14,7 +14,7 @@ from llmgw.core.wire import Asker, build_call, short_call
 
 CHAT = BY_PATH["/v1/chat/completions"]
 ASKER = Asker("s1", 2)
-HEADERS = (("x-session-id", "s1"),)
+HEADERS = (("x-session-id", "s1"), ("x-stainless-retry-count", "2"))
 
 
 def short(body, path="/v1/chat/completions"):
@@ -30,7 +30,6 @@ def whole(body, path="/v1/chat/completions"):
         body=body,
         models=ModelsConfig(),
         request_id="req_1",
-        asker=ASKER,
     )
 
 
