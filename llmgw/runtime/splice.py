@@ -78,6 +78,8 @@ class Splice:
         self._wheel.add(self)
         self._downstream.on_pause(self._pause, self._resume)
         self.feed(released)
+        if not self._finished:
+            self._downstream.uncork()
         if self._downstream.paused:
             self._pause()
         self._exchange.splice_to(self)  # where the terminal event is out, for its end alone
@@ -109,10 +111,12 @@ class Splice:
         if self._finished:
             return
         self._moved = True
-        is_done = self._tail.take(data)
-        self._downstream.write(data, chunk)
-        if is_done:
+        if self._tail.take(data):
+            self._downstream.cork()  # the end goes out with the terminal event
+            self._downstream.write(data, chunk)
             self._finish()
+        else:
+            self._downstream.write(data, chunk)
 
     def end(self, fault: UpstreamError | None) -> None:
         self._wheel.discard(self)
