@@ -13,8 +13,9 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import source_hash
+from io import StringIO
 from pathlib import Path
 
 from setuptools import Extension
@@ -108,7 +109,7 @@ class BuildNative(build_ext):
         try:
             self.find_sources()
             super().run()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of mypyc's is one, too
+        except Exception as error:  # noqa: BLE001 - a fault of mypyc's is one, too
             forget(folders)
             self.distribution.ext_modules, self.extensions = [], []
             give_up(" ".join(str(error).split()) or type(error).__name__)
@@ -117,17 +118,7 @@ class BuildNative(build_ext):
             (folder / RECORD).write_text("".join(sums), "utf-8")
 
     def find_sources(self) -> None:
-        """Let mypyc write the C. Raises whatever it does; it exits where a module has a fault."""
-        from mypyc.build import mypycify
-
-        made = mypycify(
-            [*MYPY, *listed()],
-            group_name=GROUP,
-            opt_level="2",
-            debug_level="0",
-            target_dir=GENERATED,
-        )
-        found = {extension.name: extension for extension in made}
+        found = {extension.name: extension for extension in write_c()}
         for extension in self.extensions:
             source = found.pop(extension.name)
             for name in ("sources", "include_dirs", "depends"):
@@ -141,6 +132,20 @@ class BuildNative(build_ext):
         linker = getattr(self.compiler, "linker_so", [])
         self.compiler.linker_so = [one for one in linker if not one.startswith("-Wl,-rpath")]
         super().build_extensions()
+
+
+def write_c() -> list[Extension]:
+    """Raises `CompileError` with the first fault in a module, and whatever mypyc does."""
+    from mypyc.build import mypycify
+
+    said = StringIO()
+    options = {"group_name": GROUP, "opt_level": "2", "debug_level": "0"}
+    try:
+        with redirect_stdout(said):
+            return mypycify([*MYPY, *listed()], target_dir=GENERATED, **options)
+    except SystemExit as exit:
+        faults = (line for line in said.getvalue().splitlines() if ": error: " in line)
+        raise CompileError(next(faults, f"mypyc: {exit}")) from exit
 
 
 def sum_of(path: Path) -> str:
