@@ -3,16 +3,16 @@ ROUNDS ?= 5
 
 .PHONY: bench bench-peers bench-growth bench-micro
 
-bench: $(STAMP) ## CPU, times and memory beside nginx, vllm-router and smg, as far as they are installed
-	$(BIN)/python bench/run.py --rounds $(ROUNDS) $(WORKLOADS)
+bench: compiled ## CPU, times and memory beside nginx, vllm-router and smg, as far as they are installed
+	$(COMPILED) $(BIN)/python bench/run.py --rounds $(ROUNDS) $(WORKLOADS)
 
 bench-peers: ## install those peers that come from PyPI into bench/.peers
 	$(PYTHON) -m venv bench/.peers
 	bench/.peers/bin/pip install -q --disable-pip-version-check vllm-router
 	bench/.peers/bin/pip install -q --disable-pip-version-check smg
 
-bench-growth: $(STAMP) ## what 1,000 nodes, 10,000 keys, a start and an overload cost
-	$(BIN)/python bench/growth.py
+bench-growth: compiled ## what 1,000 nodes, 10,000 keys, a start and an overload cost
+	$(COMPILED) $(BIN)/python bench/growth.py
 
-bench-micro: $(STAMP) ## the pieces of the hot path, each alone
-	$(BIN)/pytest -o addopts='' -p benchmark bench/micro
+bench-micro: compiled ## the pieces of the hot path, each alone
+	$(COMPILED) $(BIN)/pytest -o addopts='' -p benchmark bench/micro

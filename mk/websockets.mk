@@ -1,5 +1,5 @@
 # What websockets cost: bench/websockets.py, its figures in bench/results/websockets.json.
 .PHONY: bench-websockets
 
-bench-websockets: $(STAMP) ## turns a second, memory of idle sockets, long messages, 20,000 connects
-	$(BIN)/python bench/websockets.py
+bench-websockets: compiled ## turns a second, memory of idle sockets, long messages, 20,000 connects
+	$(COMPILED) $(BIN)/python bench/websockets.py

@@ -14,6 +14,7 @@ FLOORS = {
     "sim": 1,
     "config_file": 1,
     "about": 1,
+    "compiled": 0,
     "runtime": 2,
     "web": 3,
     "daemon": 4,

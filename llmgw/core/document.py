@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-BOM = b"\xef\xbb\xbf"  # some servers begin with it, and clients skip it (RFC 8259, 8.1)
+BOM: bytes = b"\xef\xbb\xbf"  # some servers begin with it, and clients skip it (RFC 8259, 8.1)
 
 
 def parse(data: bytes) -> object:

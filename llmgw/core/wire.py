@@ -32,7 +32,8 @@ SESSION_HEADERS = (
     "x-codex-conversation-id",
 )
 
-SURROGATE = re.compile("[\ud800-\udfff]")
+# Not as a literal: its lone surrogates have no UTF-8, which a compiler needs.
+SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 class Asker(NamedTuple):

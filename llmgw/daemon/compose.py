@@ -9,6 +9,7 @@ import secrets
 import time
 
 from llmgw import __version__
+from llmgw.about import CODE
 from llmgw.daemon.bulletin import Bulletin
 from llmgw.daemon.control import ControlServer
 from llmgw.daemon.descriptors import DescriptorWatch
@@ -55,7 +56,7 @@ def run(launch: Launch) -> None:
 
 async def serve(launch: Launch) -> None:
     """Run the gateway until it is told to stop."""
-    log.info("starting gateway", extra={"version": __version__, "pid": os.getpid()})
+    log.info("starting gateway", extra={"version": __version__, "code": CODE, "pid": os.getpid()})
     tell_loaded(launch.loaded, launch.source)
     supervisor = Supervisor()
     house = await _house(launch, supervisor)

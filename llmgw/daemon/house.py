@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from llmgw.config_file import Loaded
 from llmgw.core.config import Config
@@ -24,6 +24,7 @@ from llmgw.runtime.live_gauges import LiveGauges
 from llmgw.runtime.monitor import HealthMonitor
 from llmgw.runtime.registry import Registry
 from llmgw.runtime.scraper import LoadScraper
+from llmgw.runtime.standing import ConfigStatus
 from llmgw.runtime.tasks import Supervisor
 from llmgw.runtime.watch import NodeWatch
 from llmgw.upstream.client import WatchClient
@@ -33,30 +34,10 @@ from llmgw.upstream.pool import Pools
 from llmgw.upstream.probe import probe
 from llmgw.upstream.scrape import scrape_gpus, scrape_load
 from llmgw.upstream.websocket import Sockets
-from llmgw.web.ports import ConfigStatus
 
 
 class Lane(Protocol):
     def reload(self) -> None: ...
-
-
-class LiveGateway(Gateway):
-    """The gateway with what only the process knows of it."""
-
-    ready = False
-    draining = False
-    config_status: ConfigStatus
-
-    def __init__(
-        self, config: Config, keyring: KeyRing, *, records: Records, **parts: Any
-    ) -> None:
-        super().__init__(config, keyring, stores=records.stores, **parts)
-        self.config_status = ConfigStatus(time.time(), "")
-        self._records = records
-
-    @property
-    def database_state(self) -> str:
-        return self._records.state
 
 
 class House:
@@ -83,15 +64,16 @@ class House:
             partial(scrape_gpus, self._client),
         )
         self._keys = Keys(loaded, self._use_keys)
-        self.gateway = LiveGateway(
+        self.gateway = Gateway(
             config,
             self._keys.ring,
             registry=self._registry,
             upstreams=self._pools,
-            records=records,
+            stores=records.stores,
             instance=instance,
             watch=NodeWatch(self._registry, self._monitor, self._discoverer),
         )
+        self.gateway.database = lambda: records.state
         self._tracing = Tracing(supervisor, instance=instance)
         self._trace(config)
         self._show(loaded)

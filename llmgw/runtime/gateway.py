@@ -36,6 +36,7 @@ from llmgw.runtime.router import Router
 from llmgw.runtime.settler import Settler
 from llmgw.runtime.shared import SharedBoard
 from llmgw.runtime.snapshot import Snapshot, build_snapshot, seats_of
+from llmgw.runtime.standing import ConfigStatus
 from llmgw.runtime.traces import Tracer, traced, tracing
 from llmgw.runtime.way import HTTP, Way
 from llmgw.runtime.wheel import Wheel, period_for
@@ -47,7 +48,8 @@ MODEL_EXCLUSIONS = (Exclusion.MISSING, Exclusion.EMPTY, Exclusion.EXPIRED)
 
 class Gateway:
     """Serves calls. Whoever reads `snapshot` or `keyring` once per request never sees half a
-    reload.
+    reload. `ready`, `draining`, `config_status` and `database` are for the process to set, which
+    alone knows them.
     """
 
     def __init__(
@@ -80,6 +82,10 @@ class Gateway:
         self.settler = Settler(
             self.shared, self.router, stores.requests, wall=wall, observe=self.observed.settled
         )
+        self.ready = False
+        self.draining = False
+        self.config_status = ConfigStatus(wall(), "")
+        self.database: Callable[[], str] = _unknown
         self._tools = Tools(upstreams, registry, self.wheel, self.instance, clock, wall)
         self.errands = Errands(
             self._tools, self.settler, watch, self.capacity, self.pins, label=self.label
@@ -88,6 +94,10 @@ class Gateway:
     @property
     def config(self) -> Config:
         return self.snapshot.config
+
+    @property
+    def database_state(self) -> str:
+        return self.database()
 
     def replace(self, config: Config, keyring: KeyRing) -> None:
         """Take a new configuration: requests that come from now on see it whole."""
@@ -251,6 +261,10 @@ class Gateway:
                 "excluded": _words(eligibility),
             },
         )
+
+
+def _unknown() -> str:
+    return ""
 
 
 def _words(eligibility: Eligibility) -> str:

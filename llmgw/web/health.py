@@ -12,9 +12,10 @@ from llmgw.core.config import Node
 from llmgw.core.discovery import ModelDiscovery, State
 from llmgw.core.fleet import Gpu, UpstreamState
 from llmgw.core.health import STREAK_FOR, Status
+from llmgw.runtime.standing import ConfigStatus
 from llmgw.web.errors import JSON
 from llmgw.web.incoming import Handler, Incoming
-from llmgw.web.ports import ConfigStatus, Gateway
+from llmgw.web.ports import Gateway
 
 Document = dict[str, object]
 LISTED = (State.KNOWN, State.KNOWN_EMPTY)

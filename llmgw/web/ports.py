@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Protocol
 
 from llmgw.core.catalog import Catalog
@@ -14,15 +13,7 @@ from llmgw.core.types import PoolName, UpstreamName
 from llmgw.core.wire import Call
 from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigStatus:
-    """Where the running configuration came from; `last_error` is that of a refused reload."""
-
-    loaded_at: float  # unix time
-    digest: str
-    last_error: str = ""
+from llmgw.runtime.standing import ConfigStatus
 
 
 class Registry(Protocol):

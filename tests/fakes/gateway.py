@@ -14,7 +14,7 @@ from llmgw.core.types import AssignmentId, PoolName, UpstreamName
 from llmgw.core.wire import Call
 from llmgw.runtime.journey import Journey
 from llmgw.runtime.ports import Downstream
-from llmgw.web.ports import ConfigStatus
+from llmgw.runtime.standing import ConfigStatus
 
 JSON = (("content-type", "application/json"),)
 Serve = Callable[[Call, Principal, Downstream], Awaitable[None]]

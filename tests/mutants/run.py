@@ -101,8 +101,9 @@ def read_mutant(path: Path) -> Mutant:
 
 
 def copy_tree(root: Path, target: Path) -> Path:
+    """Without what was compiled: a mistake is put into sources, and these must be what runs."""
     target.mkdir()
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.so", "compiled.sums")
     for name in COPIED:
         source = root / name
         if source.is_dir():
@@ -156,6 +157,7 @@ def run_tests(tree: Path, files: Sequence[str]) -> tuple[int | None, str]:
     env = {
         **os.environ,
         "PYTHONPATH": str(tree),
+        "LLMGW_PURE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the other plugins take longer than the tests
         "HYPOTHESIS_STORAGE_DIRECTORY": str(tree / ".hypothesis"),

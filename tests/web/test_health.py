@@ -11,8 +11,8 @@ from llmgw.core.discovery import ModelDiscovery, State
 from llmgw.core.fleet import Gpu, UpstreamState
 from llmgw.core.health import NodeHealth, Status
 from llmgw.core.types import UpstreamName
+from llmgw.runtime.standing import ConfigStatus
 from llmgw.web.health import health_document
-from llmgw.web.ports import ConfigStatus
 from tests.counting import calls, grows_evenly
 from tests.fakes.gateway import FakeDrains, FakeGateway, FakeRegistry
 from tests.fakes.raw_client import request
