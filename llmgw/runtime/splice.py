@@ -56,18 +56,18 @@ class Splice:
         limits: StreamsConfig,
         wheel: Wheel,
     ) -> None:
-        self._exchange = exchange
+        self._tail = tail  # these come first, to lie together: each event asks for them
         self._downstream = downstream
-        self._tail = tail
+        self._finished = False  # the terminal event is out
+        # Silence is counted from the tick after the last move: a limit may be kept a little
+        # late, but never early, and a read costs no look at a clock.
+        self._moved = True
+        self._exchange = exchange
         self._limits = limits
         self._wheel = wheel
         self._keepalive = keepalive(dialect)
         self._on_end: Ended | None = None  # None: it has ended, or not begun
-        self._finished = False  # the terminal event is out
         self._paused = False
-        # Silence is counted from the tick after the last move: a limit may be kept a little
-        # late, but never early, and a read costs no look at a clock.
-        self._moved = True
         self._since = self._told_at = wheel.now
 
     def start(self, released: bytes, on_end: Ended) -> None:

@@ -16,29 +16,12 @@ from llmgw.core.types import Headers
 from llmgw.web.access import Ending
 from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, status_line
 from llmgw.web.protocol import Connection
+from llmgw.web.sent import ENDED, KEPT, Sent
 
 OK = 200
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_LENGTH = frozenset({204, 304})  # their answers have no body (RFC 9110, 6.4.1)
-
-
-class Sent(web.StreamResponse):
-    """A response that is on its way: nothing is left to do but to keep or close the connection."""
-
-    def __init__(self, *, keep: bool) -> None:
-        super().__init__()
-        self._keep_alive = keep  # else the connection would be closed after each answer
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        return None
-
-
-KEPT = Sent(keep=True)
-ENDED = Sent(keep=False)
 
 
 class HttpDownstream:
@@ -47,18 +30,19 @@ class HttpDownstream:
     Without a `request` it refuses what was no request, and ends the connection.
     """
 
-    # What a whole answer in one write does not change stands in the class.
-    status = 0
+    # What a whole answer in one write does not change stands in the class; what each event of a
+    # stream asks for comes first, to lie together.
     bytes_sent = 0
-    ending = Ending.WHOLE
-    _keep = False
-    _chunked = False
-    _ended = False
-    _request: web.BaseRequest | None = None
-    _speaks_1_1 = True
-    _head_only = False
     _transport: asyncio.Transport | None = None  # of an answer that goes out in parts
     _corked: bytes | None = None  # what waits to go out with what follows
+    _chunked = False
+    _ended = False
+    _head_only = False
+    status = 0
+    ending = Ending.WHOLE
+    _keep = False
+    _request: web.BaseRequest | None = None
+    _speaks_1_1 = True
 
     def __init__(
         self, connection: Connection, request: web.BaseRequest | None, *, own: bytes = b""
