@@ -1,4 +1,4 @@
-"""What the server's machinery is told of an answer that was written straight to its transport."""
+"""What the server is told of an answer that has been written past its own response machinery."""
 
 from __future__ import annotations
 
