@@ -2,8 +2,8 @@
 upstream's, nor between an answer and its client.
 
 It is the way that `Gateway.serve` goes, as far as there is nothing to wait for: with the first
-candidate of the plan, on a connection that is idle already. Whatever else turns up, a failure
-above all, is handed over (`runtime/express_call.py`).
+candidate of the plan, on a connection that is idle, or can be made without a task. Whatever else
+turns up, a failure above all, is handed over (`runtime/express_call.py`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,11 @@ class Express:
                 sent = asked.memo[candidate.assignment] = self._rendered(asked, seat)
             except ValueError:
                 return None
-        exchange = seat.pool.begin(sent.head(call.request_id, len(call.body)), call.body)
+        exchange = seat.pool.begin(
+            sent.head(call.request_id, len(call.body)),
+            call.body,
+            within=lane.snapshot.config.routing.connect_timeout,
+        )
         if exchange is None:
             return None
         lane.turns.last = turn

@@ -117,8 +117,9 @@ class Upstreams(Protocol):
 
 
 class IdlePool(Protocol):
-    def begin(self, head: bytes, body: bytes) -> OpenExchange | None:
-        """POST at once, where a connection is idle; None: none is."""
+    def begin(self, head: bytes, body: bytes, *, within: float) -> OpenExchange | None:
+        """POST at once, or as soon as a connection is there, which takes `within` seconds at the
+        most; None: it takes a task."""
 
 
 class Downstream(Protocol):

@@ -44,6 +44,7 @@ class Exchange:
     _full = False  # the socket is left alone, for too much is unread
     _paused = False  # the same, for `pause` was called
     _waiter: asyncio.Future[None] | None = None
+    _unsent: tuple[bytes, bytes] | None = None  # head and body, while the connection is made
 
     def __init__(self, connection: Connection, method: str) -> None:
         self._connection = connection
@@ -165,8 +166,7 @@ class Exchange:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
-        if self._listener is not None:
-            self._listener()
+        self._tell()
 
     def _come_whole(self, body: bytes) -> None:
         """Head and body in one read, as most short answers come."""
@@ -175,10 +175,8 @@ class Exchange:
             self.unread = len(body)
         self._connection.vacate(in_step=self._keeps_alive)
         self.ended = True
-        if self._waiter is not None:
-            self._wake()
-        if self._listener is not None:
-            self._listener()
+        self._wake()
+        self._tell()
 
     def lose(self, error: Exception | None) -> None:
         framing = self._framing
@@ -199,6 +197,9 @@ class Exchange:
             self.lose(None)
             return
         connection.occupy(self)
+        if connection.dial is not None:
+            self._unsent = head, body
+            return
         if len(body) > LARGE:  # not joined, and what the socket does not take is not copied twice
             connection.transport.write(head)
             connection.transport.write(memoryview(body))
@@ -206,6 +207,12 @@ class Exchange:
             connection.transport.writelines((head, body))
         else:
             connection.transport.write(head)
+
+    def reached(self) -> None:
+        """What could not be sent before the connection was made goes out."""
+        unsent, self._unsent = self._unsent, None
+        if unsent is not None:
+            self.send(*unsent)
 
     async def _wait(self) -> None:
         """Until something came or the call has ended."""
@@ -232,8 +239,7 @@ class Exchange:
     def _begin_body(self, answer: Answer) -> Framing:
         self.head, self._framing, self._keeps_alive = answer
         self._reader = None
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
         return answer.framing
 
     def _tell(self) -> None:
