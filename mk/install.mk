@@ -9,7 +9,7 @@ SYSTEM_PYTHON ?= /usr/bin/python3
 WHEELS ?=
 
 # What an earlier build left: setuptools would pack modules that are no longer in the tree.
-STALE = build/lib build/bdist.*
+STALE = build/lib* build/bdist.*
 
 LIBDIR = $(DESTDIR)$(PREFIX)/lib/llmgw
 PIP = $(LIBDIR)/bin/python -m pip --disable-pip-version-check -q
@@ -65,6 +65,7 @@ uninstall: ## take program and units away again; the configuration stays
 	rm -f $(DESTDIR)$(PREFIX)/bin/llmgw $(DESTDIR)$(SYSUSERSDIR)/llmgw.conf
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
 
+# Compiled for SYSTEM_PYTHON where gcc and its headers are there (Debian: gcc python3-dev).
 wheels: ## the program and all it needs as wheels in build/wheels, for an install without a network
 	rm -rf build/wheels $(STALE)
 	$(SYSTEM_PYTHON) -m venv build/venv
@@ -78,4 +79,5 @@ system: $(STAMP) wheels ## install, units, reloads, restarts on a real systemd (
 	that runs another one under a systemd of its own"; exit 1; }
 	for onefile in "" $(ONEFILE); do \
 	  $(SYSTEMD_SANDBOX) env LLMGW_SYSTEM_TEST=1 LLMGW_ONEFILE=$$onefile \
+	    LLMGW_PURE=$(LLMGW_PURE) \
 	    $(BIN)/pytest -p no:randomly -p no:cacheprovider tests/system/test_systemd.py || exit 1; done

@@ -35,14 +35,16 @@ def main() -> int:
     payload = pack(site)
     write(arguments.output, payload)
     size = arguments.output.stat().st_size
-    print(f"{arguments.output}: {size / 1e6:.1f} MB, sha256 {digest_of(arguments.output)}")
+    code = "compiled" if (site / "llmgw" / "compiled.sums").exists() else "interpreted"
+    print(f"{arguments.output}: {size / 1e6:.1f} MB, {code}, sha256 {digest_of(arguments.output)}")
     return 0
 
 
 def install(work: Path) -> Path:
     """The program and all it needs in one folder, as the pinned wheels have it."""
     shutil.rmtree(work, ignore_errors=True)
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # an earlier build's modules
+    for folder in (ROOT / "build").glob("lib*"):  # an earlier build's modules
+        shutil.rmtree(folder)
     site = work / "site"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
     options = ["--target", str(site), "--no-compile", "-c", str(ROOT / "constraints.txt")]

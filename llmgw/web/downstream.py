@@ -16,29 +16,12 @@ from llmgw.core.types import Headers
 from llmgw.web.access import Ending
 from llmgw.web.head import CHUNKED, CLOSE, KEEP, UPGRADE, date_line, status_line
 from llmgw.web.protocol import Connection
+from llmgw.web.sent import ENDED, KEPT, Sent
 
 OK = 200
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_LENGTH = frozenset({204, 304})  # their answers have no body (RFC 9110, 6.4.1)
-
-
-class Sent(web.StreamResponse):
-    """A response that is on its way: nothing is left to do but to keep or close the connection."""
-
-    def __init__(self, *, keep: bool) -> None:
-        super().__init__()
-        self._keep_alive = keep  # else the connection would be closed after each answer
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        return None
-
-
-KEPT = Sent(keep=True)
-ENDED = Sent(keep=False)
 
 
 class HttpDownstream:

@@ -171,6 +171,7 @@ def test_a_started_service_is_ready_and_streams(service):
     assert ask(stream=True).endswith("data: [DONE]\n\n")
     for message in ("starting gateway", "config loaded", "gateway ready"):
         assert f'"message":"{message}"' in journal()
+    assert os.environ.get("LLMGW_PURE") != "0" or '"code":"compiled"' in journal()
 
 
 def test_it_runs_as_its_own_user_with_files_enough_and_folders_of_its_own(service):
