@@ -14,6 +14,7 @@ from typing import NamedTuple
 from llmgw.core.config import BaseUrl, Upstream
 from llmgw.core.errors import UpstreamError
 from llmgw.core.http import UpstreamRequest
+from llmgw.core.types import Body
 from llmgw.upstream.address import connect
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.exchange import Exchange, OnSent
@@ -138,7 +139,7 @@ class Pool:
             connection.drop()
         return None
 
-    def begin(self, head: bytes, body: bytes) -> Exchange | None:
+    def begin(self, head: bytes, body: Body) -> Exchange | None:
         """POST at once, where a connection is idle; None: none is."""
         connection = self.acquire()
         if connection is None:
