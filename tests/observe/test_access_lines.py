@@ -117,8 +117,8 @@ def test_what_is_remembered_is_bounded():
 
     for n in range(MAX_CUTS + MAX_NUMBERS):
         stencil = Stencil("POST", "/", 200, "whole", f"k{n}", None, None, 0)
-        line = json.loads(lines.text([(AT, stencil, 0, n / 1e6, ID, 0.0)]))
-        assert (line["key"], line["seconds"]) == (f"k{n}", n / 1e6)
+        line = json.loads(lines.text([(AT, stencil, 0, 1e9 + n, ID, 0.0)]))
+        assert (line["key"], line["seconds"]) == (f"k{n}", 1e9 + n)
 
     assert len(lines._cuts) <= MAX_CUTS
     assert len(lines._numbers) == MAX_NUMBERS

@@ -233,7 +233,7 @@ class World:
         self._is_reload_fresh = True
 
     def take(self) -> None:
-        self.gateway.replace(self.config, None)
+        self.gateway.replace(self.config, KeyRing.open())
         self.monitor.reload()
         self.discoverer.reload()
 
