@@ -87,7 +87,7 @@ class TestReload:
 
         scene.gateway.replace(
             config(A, streams=StreamsConfig(keepalive=0.2), circuits=CircuitsConfig(open_for=1.0)),
-            None,
+            KeyRing.open(),
         )
 
         assert scene.gateway.wheel.period < before
