@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.http import ResponseHead, Sink
+from llmgw.core.types import Body
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
 from llmgw.upstream.head import Answer, HeadReader, read_at_once
@@ -44,7 +45,7 @@ class Exchange:
     _full = False  # the socket is left alone, for too much is unread
     _paused = False  # the same, for `pause` was called
     _waiter: asyncio.Future[None] | None = None
-    _unsent: tuple[bytes, bytes] | None = None  # head and body, while the connection is made
+    _unsent: tuple[bytes, Body] | None = None  # head and body, while the connection is made
 
     def __init__(self, connection: Connection, method: str) -> None:
         self._connection = connection
@@ -56,7 +57,7 @@ class Exchange:
         return self._framing is not None
 
     async def ask(
-        self, head: bytes, body: bytes, *, header_timeout: float | None, on_sent: OnSent | None
+        self, head: bytes, body: Body, *, header_timeout: float | None, on_sent: OnSent | None
     ) -> Exchange:
         """Send the request and wait for the head; whatever prevents it closes the connection."""
         try:
@@ -191,7 +192,7 @@ class Exchange:
         self._end(UpstreamError(kind, "closed" if error is None else "reset"))
         self._tell()
 
-    def send(self, head: bytes, body: bytes) -> None:
+    def send(self, head: bytes, body: Body) -> None:
         connection = self._connection
         if connection.gone:  # closed, or out of step, before it could be asked
             self.lose(None)

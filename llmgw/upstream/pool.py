@@ -14,6 +14,7 @@ from typing import NamedTuple
 from llmgw.core.config import BaseUrl, Upstream
 from llmgw.core.errors import UpstreamError
 from llmgw.core.http import UpstreamRequest
+from llmgw.core.types import Body
 from llmgw.upstream.address import connect, literal
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.dial import adopter, dial
@@ -141,7 +142,7 @@ class Pool:
             connection.drop()
         return None
 
-    def begin(self, head: bytes, body: bytes, *, within: float) -> Exchange | None:
+    def begin(self, head: bytes, body: Body, *, within: float) -> Exchange | None:
         """POST at once, or as soon as a connection is there, which takes `within` seconds at the
         most; None: it takes a task."""
         connection = self.acquire() or self._dial(within)

@@ -13,6 +13,9 @@ BODY = b'{"model":"m1","messages":[]}'
 HEAD = len(chat(BODY, token=KEY)) - len(BODY)
 
 
+carries_a_fake = pytest.mark.as_written("what carries its requests is no ExpressCall")
+
+
 class Carried:
     label, assignment, overhead, errand = "m1", "cluster/a", 0.0, None
     left = False
@@ -67,6 +70,7 @@ def sent(body=BODY, **options):
     return chat(body, token=options.pop("token", KEY), **options)
 
 
+@carries_a_fake
 def test_a_request_that_is_there_as_a_whole_is_a_ride():
     doorway = Doorway()
 
@@ -81,6 +85,7 @@ def test_a_request_that_is_there_as_a_whole_is_a_ride():
     assert (asked.principal.name, asked.client.name) == ("key-good", "key-good")
 
 
+@carries_a_fake
 def test_requests_with_one_head_share_what_is_remembered_of_it():
     doorway = Doorway()
 
@@ -125,6 +130,7 @@ def test_what_nobody_carries_is_the_parsers_too():
     assert doorway.records == []
 
 
+@carries_a_fake
 def test_a_model_that_the_key_may_not_use_is_refused_by_the_loop():
     doorway = Doorway()
     doorway.gateway.keyring = keyring("good", models=("m2",))
@@ -133,6 +139,7 @@ def test_a_model_that_the_key_may_not_use_is_refused_by_the_loop():
     assert doorway.take(sent(b'{"model":"m2"}')) is not None
 
 
+@carries_a_fake
 def test_where_origins_are_told_apart_a_page_is_answered_by_the_loop():
     doorway = Doorway(cors_origins=("https://a.example",))
 
@@ -141,6 +148,7 @@ def test_where_origins_are_told_apart_a_page_is_answered_by_the_loop():
     assert Doorway().take(sent(headers=(("Origin", "https://a.example"),))) is not None
 
 
+@carries_a_fake
 def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
     now = 100.0
     monkeypatch.setattr(module.time, "time", lambda: now)
@@ -156,6 +164,7 @@ def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
     assert doorway.take(sent()) is None
 
 
+@carries_a_fake
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "MOST_KNOWN", 2)
     doorway = Doorway()
@@ -167,6 +176,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     assert memos[0] is not memos[3]
 
 
+@carries_a_fake
 def test_a_body_that_still_comes_is_gathered():
     doorway = Doorway()
 
@@ -187,6 +197,7 @@ def test_nobody_gets_much_room_by_a_word(monkeypatch):
     assert Doorway().take(sent(BODY + b" ")[:HEAD]) is None
 
 
+@carries_a_fake
 def test_a_ride_that_is_over_is_told_of_once():
     doorway = Doorway()
     ride = doorway.take(sent())
@@ -203,6 +214,7 @@ def test_a_ride_that_is_over_is_told_of_once():
     assert (record.assignment, record.attempts) == ("cluster/a", 1)
 
 
+@carries_a_fake
 def test_a_client_that_leaves_is_told_of():
     doorway = Doorway()
     ride = doorway.take(sent())
@@ -214,6 +226,7 @@ def test_a_client_that_leaves_is_told_of():
     assert [(one.ending, one.status) for one in doorway.records] == [("left", 0)]
 
 
+@carries_a_fake
 async def test_what_goes_wrong_in_the_task_is_answered():
     doorway = Doorway()
     ride = doorway.take(sent())
