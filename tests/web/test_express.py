@@ -156,17 +156,6 @@ def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
     assert doorway.take(sent()) is None
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(module, "MOST_KNOWN", 2)
-    doorway = Doorway()
-
-    for name in ("a", "b", "c", "a"):
-        assert doorway.take(sent(headers=(("x", name),))) is not None
-
-    memos = [asked.memo for asked in doorway.carrier.asked]
-    assert memos[0] is not memos[3]
-
-
 def test_a_body_that_still_comes_is_gathered():
     doorway = Doorway()
 
