@@ -108,9 +108,8 @@ class Shapes:
     def __init__(self) -> None:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
-    def varying(self, headers: Headers) -> tuple[int, ...]:
-        """Which of these lines vary, as far as is known with them; they are in order."""
-        names = tuple([name for name, _ in headers])
+    def varying(self, names: tuple[str, ...], headers: Headers) -> tuple[int, ...]:
+        """Which of these lines vary, in order, as far as is known with them; `names` is theirs."""
         shape = self._shapes.get(names)
         if shape is None:
             if len(self._shapes) >= MOST_SHAPES:

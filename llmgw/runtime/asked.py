@@ -12,9 +12,10 @@ from llmgw.core.varying import MOST_VARYING
 from llmgw.core.wire import Call
 from llmgw.runtime.ports import Client, LineDownstream
 
+OWN_LINE = b"\r\nx-request-id: "  # as `core/headers` has it; a client's line is not passed on
 OWN_ID = MOST_VARYING  # the slot of the request's id, behind those of the values that vary
-_MARK = re.compile("[\x01-\x08]")  # stands for them while a head is rendered: no plain line has it
-_SLOT = re.compile(b"([\x01-\x08])")
+MARKS = "\x01\x02\x03\x04\x05\x06\x07\x08"  # one for each slot: no plain line holds them
+_MARK = re.compile(b"([\x01-\x08])")
 
 
 class Sent(NamedTuple):
@@ -31,34 +32,46 @@ class Sent(NamedTuple):
 
     def filled(self, request_id: str, length: int, values: tuple[bytes, ...]) -> bytes:
         """`values`: of the lines that vary, those that are not passed on among them."""
-        parts = self.parts
-        pieces = [parts[0]]
+        pieces = [self.parts[0]]
         for place, slot in enumerate(self.slots, 1):
             pieces.append(request_id.encode() if slot == OWN_ID else values[slot])
-            pieces.append(parts[place])
+            pieces.append(self.parts[place])
         pieces.append(b"\r\ncontent-length: %d\r\n\r\n" % length)
         return b"".join(pieces)
 
 
 def marked(call: Call, varying: tuple[int, ...]) -> Call:
-    """With marks in place of its id and of the values of these header lines.
+    """With marks in place of the values of these header lines, so that `sent_to` finds them.
 
-    Raises `ValueError` where one stands there already.
+    Raises `ValueError` where a header holds one already.
     """
     headers = list(call.headers)
+    if not set(MARKS).isdisjoint("".join([value for _, value in headers])):
+        raise ValueError("a header value holds a control character")
     for slot, at in enumerate(varying):
-        headers[at] = (headers[at][0], chr(slot + 1))
-    for at, (_, value) in enumerate(call.headers):
-        if _MARK.search(value) and at not in varying:
-            raise ValueError("a header value holds a control character")
-    return call._replace(headers=tuple(headers), request_id=chr(OWN_ID + 1))
+        headers[at] = (headers[at][0], MARKS[slot])
+    return call._replace(headers=tuple(headers))
 
 
-def sent_to(upstream: Upstream, head: bytes) -> Sent:
-    """`head` was rendered from a call that is `marked`; what is not passed on has no slot."""
-    pieces = _SLOT.split(head)
-    slots = tuple([mark[0] - 1 for mark in pieces[1::2]])
-    return Sent(upstream, pieces[::2], () if set(slots) <= {OWN_ID} else slots)
+def sent_to(upstream: Upstream, call: Call, head: bytes) -> Sent:
+    """`head` was rendered from the call, or from what is `marked`; then what is not passed on has
+    no slot. The request's id is looked for in its own line only: a client may say it in another.
+
+    Raises `ValueError` where the length does not stand at the end.
+    """
+    rest = head.removesuffix(b"\r\ncontent-length: %d\r\n\r\n" % len(call.body))
+    if len(rest) == len(head):
+        raise ValueError("a head that does not end with its length")
+    before, line, behind = rest.partition(OWN_LINE + call.request_id.encode())
+    parts = [before + OWN_LINE, behind] if line else [rest]
+    return Sent(upstream, parts)
+
+
+def sent_with_slots(sent: Sent) -> Sent:
+    """What was rendered of a call that is `marked`, cut at the marks."""
+    pieces = _MARK.split(MARKS[OWN_ID].encode().join(sent.parts))
+    slots = tuple([MARKS.index(mark.decode()) for mark in pieces[1::2]])
+    return sent if set(slots) <= {OWN_ID} else sent._replace(parts=pieces[::2], slots=slots)
 
 
 class Asked(Protocol):

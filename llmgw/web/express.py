@@ -127,6 +127,7 @@ class ExpressDoor:
         if plain is None or route is None or route.model_in is not ModelIn.BODY:
             return None
         gateway, headers = self._gateway, plain.headers
+        names = tuple([name for name, _ in headers])
         keyring = gateway.keyring
         try:
             principal, expires_at = keyring.admission(token_of(headers), now=time.time())
@@ -142,10 +143,10 @@ class ExpressDoor:
             asker_of(headers),
             principal,
             Client(principal.name, principal.labels) if principal.key else ANYBODY,
-            any(name == "origin" for name, _ in headers),
+            "origin" in names,
             {},
         )
-        return self._heads.learn(head, known)
+        return self._heads.learn(head, known, names)
 
 
 class Gathering:

@@ -69,10 +69,11 @@ class Heads:
                 return _with(known, cut.values)
         return None
 
-    def learn(self, head: bytes, known: Known) -> Known:
-        """Remember one that was just read; it is for this request."""
+    def learn(self, head: bytes, known: Known, names: tuple[str, ...]) -> Known:
+        """Remember one that was just read; `names` are those of its headers. What is returned is
+        for this request."""
         self._wait(head, known)  # as it is: its values may yet turn out to be always the same
-        varying = self._shapes.varying(known.headers)
+        varying = self._shapes.varying(names, known.headers)
         if not varying:
             return known
         marks = marks_of(head, varying)
