@@ -3,30 +3,20 @@
 Nothing is sent: no connection to the node is idle. A batch is 1,000 requests.
 """
 
+import gc
 import itertools
-from hashlib import sha256
 
 import pytest
 
-from llmgw.core.config import KeyConfig
-from llmgw.core.discovery import Listed
-from llmgw.core.policy import KeyRing
 from llmgw.core.types import CLUSTER
-from llmgw.runtime.express import Express
-from llmgw.runtime.gateway import Gateway
-from llmgw.runtime.registry import Registry
-from llmgw.upstream.request import render_head
-from llmgw.web.express import ExpressDoor
-from tests.builders import config, node
-from tests.fakes.live import FakeWatch
-from tests.fakes.stores import FakeDatabase
+from tests.fakes.busy import TOKENS, Busy
 
 REQUESTS = 1000
 BODY = b'{"model":"m1","messages":[{"role":"user","content":"hi"}]}'
 SHORT = (
     "host: gateway:8000",
     "content-type: application/json",
-    "authorization: Bearer gw-bench-0123456789abcdef",
+    "authorization: Bearer " + TOKENS[CLUSTER],
 )
 SDK = (
     "Host: gateway:8000",
@@ -41,7 +31,7 @@ SDK = (
     "X-Stainless-Arch: x64",
     "X-Stainless-Runtime: CPython",
     "X-Stainless-Runtime-Version: 3.11.7",
-    "Authorization: Bearer gw-bench-0123456789abcdef",
+    "Authorization: Bearer " + TOKENS[CLUSTER],
     "X-Stainless-Async: async:asyncio",
     "x-stainless-retry-count: 0",
     "x-stainless-read-timeout: 600",
@@ -54,44 +44,27 @@ OWN = {
         "x-request-id: {0:032x}",
         "idempotency-key: stainless-python-retry-{0:036x}",
     ),
-    "a new head each": ("openai-beta: {0:x}",),
+    "a new value each of a line that counts": ("openai-beta: {0:x}",),
+    "a new name each": ("x-{0:x}: a",),
 }
 
 
-class Upstreams:
-    """All connections are busy."""
-
-    def __init__(self):
-        self.heads = 0
-
-    def render(self, upstream, request):
-        return render_head(upstream.url, request)
-
-    def pool(self, upstream):
-        return self
-
-    def begin(self, head, body):
-        self.heads += 1
+@pytest.fixture(autouse=True)
+def collected_as_in_the_daemon():
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("own", OWN)
 @pytest.mark.parametrize("usual", [SHORT, SDK], ids=["short", "SDK"])
 def test_head(benchmark, usual, own):
-    built = config(node("a", 8001), node("b", 8002), models=("m1",))
-    digest = sha256(b"gw-bench-0123456789abcdef").hexdigest()
-    upstreams = Upstreams()
-    gateway = Gateway(
-        built,
-        KeyRing.from_keys([KeyConfig("bench", digest, pool=CLUSTER)]),
-        registry=Registry(built),
-        upstreams=upstreams,
-        watch=FakeWatch(),
-        stores=FakeDatabase().stores,
-        instance="abc123",
-    )
-    for one in built.nodes:
-        gateway.registry.discovery_event(one, Listed(("m1",), 0.0))
-    door = ExpressDoor(gateway, Express(gateway), tell=print)
+    busy = Busy()
+    door = busy.door()
     numbers = itertools.count()
 
     def requests():
@@ -114,4 +87,4 @@ def test_head(benchmark, usual, own):
             door.take(None, data)
 
     benchmark.pedantic(take, setup=requests, rounds=40, warmup_rounds=2)
-    assert upstreams.heads == 42 * REQUESTS
+    assert len(busy.upstreams.heads) == 42 * REQUESTS

@@ -9,6 +9,7 @@ with one key therefore differ in these values and in nothing else.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from llmgw.core.fields import END, LONGEST_LINE
@@ -54,6 +55,7 @@ class Cut(NamedTuple):
     values: tuple[bytes, ...]
 
 
+@lru_cache(maxsize=1024)
 def may_vary(name: str) -> bool:
     """Whether a line of this name, in lower case, means nothing to the gateway."""
     return name not in FIXED and not name.startswith(FIXED_PREFIXES)
@@ -101,28 +103,39 @@ class _Shape:
         self.varying: tuple[int, ...] = ()
         self.watched: dict[tuple[str, ...], Headers] = {}  # the last, by the values of `fixed`
 
+    def watch(self, headers: Headers) -> None:
+        fixed = tuple([headers[at][1] for at in self.fixed])
+        before = self.watched.pop(fixed, None)
+        if before is not None:
+            differ = [at for at in range(len(headers)) if headers[at] != before[at]]
+            found = sorted({*self.varying, *differ})
+            if len(found) <= MOST_VARYING:
+                self.varying = tuple(found)
+        elif len(self.watched) >= MOST_WATCHED:
+            del self.watched[next(iter(self.watched))]
+        self.watched[fixed] = headers
+
 
 class Shapes:
     """Finds the lines in which heads differ that are otherwise the same."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._first: dict[tuple[str, ...], Headers] = {}  # of names that came once
 
     def varying(self, names: tuple[str, ...], headers: Headers) -> tuple[int, ...]:
         """Which of these lines vary, in order, as far as is known with them; `names` is theirs."""
         shape = self._shapes.get(names)
         if shape is None:
+            first = self._first.pop(names, None)
+            if first is None:
+                if len(self._first) >= MOST_SHAPES:
+                    del self._first[next(iter(self._first))]
+                self._first[names] = headers
+                return ()
             if len(self._shapes) >= MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
             shape = self._shapes[names] = _Shape(names)
-        fixed = tuple([headers[at][1] for at in shape.fixed])
-        before = shape.watched.pop(fixed, None)
-        if before is not None:
-            differ = [at for at in range(len(headers)) if headers[at] != before[at]]
-            found = sorted({*shape.varying, *differ})
-            if len(found) <= MOST_VARYING:
-                shape.varying = tuple(found)
-        elif len(shape.watched) >= MOST_WATCHED:
-            del shape.watched[next(iter(shape.watched))]
-        shape.watched[fixed] = headers
+            shape.watch(first)
+        shape.watch(headers)
         return shape.varying
