@@ -127,7 +127,6 @@ class ExpressDoor:
         if plain is None or route is None or route.model_in is not ModelIn.BODY:
             return None
         gateway, headers = self._gateway, plain.headers
-        names = tuple([name for name, _ in headers])
         keyring = gateway.keyring
         try:
             principal, expires_at = keyring.admission(token_of(headers), now=time.time())
@@ -143,10 +142,10 @@ class ExpressDoor:
             asker_of(headers),
             principal,
             Client(principal.name, principal.labels) if principal.key else ANYBODY,
-            "origin" in names,
+            "origin" in plain.names,
             {},
         )
-        return self._heads.learn(head, known, names)
+        return self._heads.learn(head, known, plain.names)
 
 
 class Gathering:

@@ -30,6 +30,7 @@ class PlainHead(NamedTuple):
     path: str
     query: str  # with its "?", or empty
     headers: Headers  # but for the length
+    names: tuple[str, ...]  # theirs, each once
 
 
 def plain_head(head: bytes) -> PlainHead | None:
@@ -48,4 +49,4 @@ def plain_head(head: bytes) -> PlainHead | None:
     if named.get("connection", _KEPT_OPEN[0]) not in _KEPT_OPEN:
         return None
     path, mark, query = request[1].decode().partition("?")
-    return PlainHead(path, mark + query, headers)
+    return PlainHead(path, mark + query, headers, tuple(named))
