@@ -27,10 +27,14 @@ OPENING = b"{["
 CLOSING = b"}]"
 
 
+class Distinct(dict[str, Any]):
+    """The members of an object in which no key is repeated, nor "model" in other case."""
+
+
 def is_model_spelled_once(document: dict[str, Any], body: Body) -> bool:
     """Whether the key stands there at most once and as it is written: parsed, a key that is
     repeated is one, and upstreams differ in which of them counts."""
-    if not _is_suspicious(document, body):
+    if isinstance(document, Distinct) or not _is_suspicious(document, body):
         return True
     spellings = [key for key, _ in _members(body) if key.lower() == "model"]
     return spellings in ([], ["model"])

@@ -476,3 +476,34 @@ def test_who_asks_is_read_from_the_first_line_of_each_name():
     assert asker_of((("session-id", ""),)) == Asker()
     assert asker_of(()) == Asker()
     assert asker_of((("x-stainless-retry-count", "1000"),)).stainless_retries == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"model":"m","stream":true,"stream":false}', id="the last of two counts"),
+        pytest.param('{"model":"m","model":"m"}', id="a model that is there twice"),
+        pytest.param('{"model":"m","Model":"n"}', id="in other case, too"),
+        pytest.param('{"\\u006dodel":"m"}', id="behind an escape"),
+        pytest.param('{"model":["m"]}', id="a list"),
+        pytest.param('{"model":{"m":1}}', id="an object"),
+        pytest.param('{"model":"m","seed":123456789012345678901234567890}', id="a big number"),
+        pytest.param('{"model":"m","x":"\\ud800"}', id="half a surrogate pair"),
+        pytest.param('{"model":"m\\ud800"}', id="half of one in the model"),
+        pytest.param('\ufeff{"model":"m"}', id="a byte order mark"),
+        pytest.param('{"model":"m"} x', id="something behind it"),
+        pytest.param('["model","m"]', id="no object"),
+        pytest.param('{"model":"m","x":NaN}', id="no number"),
+        pytest.param('{"model":"m","prompt_cache_key":7,"store":null}', id="of other types"),
+    ],
+)
+def test_a_large_body_with_something_odd_is_read_as_a_small_one(text):
+    large, small = both_ways(text.encode())
+
+    assert large == small
+
+
+def test_what_a_client_may_still_write_to_is_read_as_well():
+    body = large_body(model="m", stream=True)
+
+    assert parse_object(bytearray(body)) == parse_object(body)
