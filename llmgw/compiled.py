@@ -80,7 +80,7 @@ def _lack(folder: str) -> str:
         found, sums = set(_extensions(folder)), _sums(folder)
     except OSError:  # most often there is no record
         return "not compiled"
-    wanted = {LIBRARY, *(path.removesuffix(".py") for path in sums)}
+    wanted = {LIBRARY, *(os.path.splitext(path)[0] for path in sums)}
     if odd := sorted(found ^ wanted):
         return f"{odd[0]}{SUFFIX} is {'of another build' if odd[0] in found else 'missing'}"
     changed = (path for path, sum in sums.items() if not _is_unchanged(folder, path, sum))

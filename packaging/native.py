@@ -41,7 +41,7 @@ MYPY = (
 
 
 def listed() -> list[str]:
-    """The paths of the modules to compile."""
+    """The paths of the modules to compile, in Python or in C."""
     lines = (ROOT / "packaging" / "compiled.txt").read_text("utf-8").splitlines()
     return [line for line in map(str.strip, lines) if line and not line.startswith("#")]
 
@@ -53,8 +53,12 @@ def extensions() -> list[Extension]:
     if lack := what_lacks():
         give_up(lack)
         return []
-    modules = (path.removesuffix(".py").replace("/", ".") for path in listed())
-    return [Extension(name, sources=[]) for name in (LIBRARY, *modules)]
+    found = [Extension(LIBRARY, sources=[])]
+    for path in listed():
+        name, suffix = os.path.splitext(path)
+        sources = [path] if suffix == ".c" else []
+        found.append(Extension(name.replace("/", "."), sources=sources))
+    return found
 
 
 def what_lacks() -> str | None:
@@ -121,6 +125,8 @@ class BuildNative(build_ext):
     def find_sources(self) -> None:
         found = {extension.name: extension for extension in write_c()}
         for extension in self.extensions:
+            if extension.sources:  # written by hand
+                continue
             source = found.pop(extension.name)
             for name in ("sources", "include_dirs", "depends"):
                 setattr(extension, name, getattr(source, name))
@@ -143,7 +149,8 @@ def write_c() -> list[Extension]:
     options = {"group_name": GROUP, "opt_level": "2", "debug_level": "0"}
     try:
         with redirect_stdout(said):
-            return mypycify([*MYPY, *listed()], target_dir=GENERATED, **options)
+            modules = (path for path in listed() if path.endswith(".py"))
+            return mypycify([*MYPY, *modules], target_dir=GENERATED, **options)
     except SystemExit as exit:
         faults = (line for line in said.getvalue().splitlines() if ": error: " in line)
         raise CompileError(next(faults, f"mypyc: {exit}")) from exit

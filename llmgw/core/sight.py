@@ -54,13 +54,15 @@ def sight_of(event: Event, dialect: Dialect) -> Sight:
     """By the table of the dialect; what no table knows is visible, so that it is never lost."""
     if not event.data:  # comments, or an empty event: the standard dispatches neither
         return Sight.HIDDEN
-    answer = document.parse(event.data)
     if event.name == "error":
         return Sight.FAULT
+    if event.data == DONE and dialect not in KINDS:
+        return Sight.TERMINAL
+    answer = document.parse(event.data)
     if dialect in KINDS:
         return _sight_of_typed(event, answer, KINDS[dialect])
     if dialect is Dialect.JSON:
-        return _sight_of_other(event, answer)
+        return Sight.FAULT if find_error(answer) else Sight.VISIBLE  # only its failure is known
     return _sight_of_chunk(event, answer)
 
 
@@ -70,8 +72,6 @@ def kind_of(event: Event, answer: object) -> str | None:
 
 
 def _sight_of_chunk(event: Event, answer: object) -> Sight:
-    if event.data == DONE:
-        return Sight.TERMINAL
     if document.member(answer, "error") or find_error(answer):
         return Sight.FAULT
     if not answer or kind_of(event, answer) in HEARTBEATS:
@@ -123,10 +123,3 @@ def _sight_of_part(part: object) -> Sight:
         return Sight.VISIBLE
     shown = any(value for name, value in part.items() if name not in _ENVELOPE)
     return Sight.VISIBLE if shown else Sight.HIDDEN
-
-
-def _sight_of_other(event: Event, answer: object) -> Sight:
-    """A stream without a dialect of ours (transcriptions): only its failure is known."""
-    if event.data == DONE:
-        return Sight.TERMINAL
-    return Sight.FAULT if find_error(answer) else Sight.VISIBLE

@@ -31,6 +31,7 @@ HEAD_BYTES = 512  # of an event too large to be retained: enough to tell its kin
 COUNTED_BYTES = 8192  # of the last ones, whose events stand for all
 
 _DONE_ENDS = (Dialect.CHAT, Dialect.COMPLETIONS)
+_BRACKET = ord("]")
 _LAST_OF_ALL = b"\n\ndata: [DONE]\n\n"
 _DOUBTFUL = (b"error", b"\\u", b"\r")  # escapes may spell a word, and lines may end otherwise
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")  # as a stream with one kind of line end has them
@@ -65,14 +66,16 @@ class Tail:
         "_limit",
         "_marks",
         "_opening",
+        "_says_done",
     )
 
     def __init__(self, dialect: Dialect, *, limit: int = RETAINED_BYTES) -> None:
+        self._kept = bytearray()  # this and the next two are what each event asks for
+        self._ceiling = limit + min(limit, SLACK_BYTES)
+        self._says_done = dialect not in KINDS
         self._dialect = dialect
         self._limit = limit
-        self._ceiling = limit + min(limit, SLACK_BYTES)
         self._endings, self._marks = _LAST_EVENTS[dialect]
-        self._kept = bytearray()
         self._head = b""  # how the event begins that `_kept` holds only the end of
         self._opening: Usage | None = None  # what a trimmed start told
 
@@ -87,7 +90,9 @@ class Tail:
         kept += data
         if len(kept) > self._ceiling:
             self._trim()
-        return kept.endswith(self._endings) and self.is_done()
+        if self._says_done and len(data) > 5 and data[-3] != _BRACKET and data[-5] != _BRACKET:
+            return False  # as all events but the last, which is closed by two line ends
+        return self.is_done()
 
     def is_between_events(self) -> bool:
         """Whether a keepalive or an error event may follow what was pushed."""

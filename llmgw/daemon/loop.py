@@ -10,88 +10,41 @@ each read.
 from __future__ import annotations
 
 import asyncio
-import math
+import heapq
 import select
-from asyncio import selector_events
-from collections.abc import Callable
+import time
 from selectors import EpollSelector
 from typing import Any, cast
 
 import uvloop
 
-MOST_READ = 64 * 1024  # bytes at once: room for that is made for every read
+from llmgw.daemon.transport import SocketTransport
+
+MOST_EVENTS = 256  # sockets that are served in a turn; the others come first in the next
+LONGEST_WAIT = 3600.0  # seconds
 
 _NOT_READABLE = ~select.EPOLLIN
 _NOT_WRITABLE = ~select.EPOLLOUT
-_Buffered = asyncio.BufferedProtocol
-_Base: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
-
-
-class _Epoll(EpollSelector):
-    """Gives what epoll gives: descriptors and masks."""
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None:
-            wait = -1.0
-        elif timeout <= 0:
-            wait = 0.0
-        else:
-            wait = math.ceil(timeout * 1e3) * 1e-3  # epoll counts milliseconds
-        epoll, keys = cast(Any, self)._selector, cast(Any, self)._fd_to_key
-        try:
-            return cast(list[Any], epoll.poll(wait, len(keys) or 1))
-        except InterruptedError:
-            return []
-
-
-class _Transport(_Base):  # type: ignore[misc] # asyncio has no stub of it
-    """A stream socket's, which reads for a plain protocol, and writes what fits, in one call."""
-
-    max_size = MOST_READ
-
-    def _read_ready(self) -> None:
-        protocol = self._protocol
-        if self._conn_lost or isinstance(protocol, _Buffered):
-            super()._read_ready()
-            return
-        try:
-            data = self._sock.recv(MOST_READ)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._fatal_error(error, "Fatal read error on socket transport")
-            return
-        if not data:
-            self._read_ready__on_eof()
-            return
-        try:
-            protocol.data_received(data)
-        except Exception as error:  # noqa: BLE001 - as asyncio does: the connection ends with it
-            self._fatal_error(error, "Fatal error: protocol.data_received() call failed.")
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._buffer or self._conn_lost or self._eof or self._empty_waiter is not None:
-            super().write(data)
-            return
-        try:
-            sent = self._sock.send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError as error:
-            self._fatal_error(error, "Fatal write error on socket transport")
-            return
-        if sent < len(data):
-            self._loop._add_writer(self._sock_fd, self._write_ready)
-            self._buffer.extend(memoryview(data)[sent:])
-            self._maybe_pause_protocol()
 
 
 class FairLoop(asyncio.SelectorEventLoop):
     """Serves each ready socket once a turn."""
 
     def __init__(self) -> None:
-        self._readers: dict[int, Callable[[], None]] = {}  # of transports, by descriptor
-        super().__init__(_Epoll())
+        selector = EpollSelector()
+        self._reading: dict[int, SocketTransport] = {}  # by descriptor
+        self._poll: Any = cast(Any, selector)._selector.poll
+        self._keys: dict[int, Any] = cast(Any, selector)._fd_to_key
+        super().__init__(selector)
+
+    def watch(self, fd: int, transport: SocketTransport) -> None:
+        """Read it whenever there is something."""
+        cast(Any, self)._add_reader(fd, transport.read_ready)
+        self._reading[fd] = transport
+
+    def unwatch(self, fd: int) -> None:
+        self._reading.pop(fd, None)
+        cast(Any, self)._remove_reader(fd)
 
     def _make_socket_transport(
         self,
@@ -102,29 +55,63 @@ class FairLoop(asyncio.SelectorEventLoop):
         extra: Any = None,
         server: Any = None,
     ) -> asyncio.BaseTransport:
-        return cast(asyncio.BaseTransport, _Transport(self, sock, protocol, waiter, extra, server))
+        made = SocketTransport(self, sock, protocol, waiter, extra, server)
+        return cast(asyncio.BaseTransport, made)
 
-    def _add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
-        handle = super()._add_reader(fd, callback, *args)  # type: ignore[misc]
-        if isinstance(getattr(callback, "__self__", None), _Transport):
-            self._readers[fd if isinstance(fd, int) else fd.fileno()] = callback
-        return handle
+    def _run_once(self) -> None:
+        """One turn, as asyncio's: wait, serve the sockets, then the timers, then who waits."""
+        loop = cast(Any, self)
+        if loop._debug:  # which measures each callback
+            super()._run_once()  # type: ignore[misc] # asyncio has no stub of it
+            return
+        ready, scheduled = loop._ready, loop._scheduled
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+            loop._timer_cancelled_count -= 1
+        wait = -1.0
+        if ready or loop._stopping:
+            wait = 0.0
+        elif scheduled:
+            wait = min(max(0.0, scheduled[0]._when - time.monotonic()), LONGEST_WAIT)
+        try:
+            events = self._poll(wait, MOST_EVENTS)
+        except InterruptedError:
+            events = []
+        self._process_events(events)
+        if scheduled:
+            self._wake_timers(time.monotonic() + loop._clock_resolution)
+        for _ in range(len(ready)):  # not those that come meanwhile
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
-    def _remove_reader(self, fd: Any) -> Any:
-        self._readers.pop(fd if isinstance(fd, int) else fd.fileno(), None)
-        return super()._remove_reader(fd)  # type: ignore[misc]
+    def _wake_timers(self, until: float) -> None:
+        loop = cast(Any, self)
+        scheduled = loop._scheduled
+        while scheduled and scheduled[0]._when < until:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            loop._ready.append(handle)
+        if loop._timer_cancelled_count * 2 > len(scheduled) > 100:  # they would be kept for long
+            left = [one for one in scheduled if not one._cancelled]
+            for one in scheduled:
+                if one._cancelled:
+                    one._scheduled = False
+            heapq.heapify(left)
+            scheduled[:] = left
+            loop._timer_cancelled_count = 0
 
     def _process_events(self, event_list: list[tuple[int, int]]) -> None:
-        readers, keys = self._readers, cast(Any, self)._selector._fd_to_key
+        reading = self._reading
         for fd, event in event_list:
-            read = readers.get(fd)
-            if read is not None and event & _NOT_WRITABLE:
-                read()
+            transport = reading.get(fd)
+            if transport is not None and event & _NOT_WRITABLE:
+                transport.read_ready()
                 if event == select.EPOLLIN:
                     continue
-            key = keys.get(fd)
+            key = self._keys.get(fd)
             if key is not None:
-                self._process(fd, event, *key.data, is_read=read is not None)
+                self._process(fd, event, *key.data, is_read=transport is not None)
 
     def _process(self, fd: int, event: int, reader: Any, writer: Any, *, is_read: bool) -> None:
         loop = cast(Any, self)

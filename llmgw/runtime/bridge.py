@@ -96,6 +96,11 @@ class FrameDownstream:
         for event in self._cutter.feed(data):
             self._take(event)
 
+    def cork(self) -> None:
+        """Frames go out one by one."""
+
+    def uncork(self) -> None: ...
+
     def finish(self, *, close: bool = False) -> None:
         event = self._cutter.close()
         if event is not None:

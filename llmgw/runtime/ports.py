@@ -146,6 +146,12 @@ class Downstream(Protocol):
         """Body bytes; framing kept whole, so that another write or the end can always follow.
         `chunk`: the same bytes as one chunk, where they came so."""
 
+    def cork(self) -> None:
+        """What is sent from here on may wait for `uncork`, `finish` or `cut`, which follow at
+        once, and go out in one write."""
+
+    def uncork(self) -> None: ...
+
     def finish(self, *, close: bool = False) -> None:
         """End the body cleanly; with `close` the connection ends with it."""
 

@@ -56,18 +56,18 @@ class Splice:
         limits: StreamsConfig,
         wheel: Wheel,
     ) -> None:
-        self._exchange = exchange
+        self._tail = tail  # these come first, to lie together: each event asks for them
         self._downstream = downstream
-        self._tail = tail
+        self._finished = False  # the terminal event is out
+        # Silence is counted from the tick after the last move: a limit may be kept a little
+        # late, but never early, and a read costs no look at a clock.
+        self._moved = True
+        self._exchange = exchange
         self._limits = limits
         self._wheel = wheel
         self._keepalive = keepalive(dialect)
         self._on_end: Ended | None = None  # None: it has ended, or not begun
-        self._finished = False  # the terminal event is out
         self._paused = False
-        # Silence is counted from the tick after the last move: a limit may be kept a little
-        # late, but never early, and a read costs no look at a clock.
-        self._moved = True
         self._since = self._told_at = wheel.now
 
     def start(self, released: bytes, on_end: Ended) -> None:
@@ -78,6 +78,8 @@ class Splice:
         self._wheel.add(self)
         self._downstream.on_pause(self._pause, self._resume)
         self.feed(released)
+        if not self._finished:
+            self._downstream.uncork()
         if self._downstream.paused:
             self._pause()
         self._exchange.splice_to(self)  # where the terminal event is out, for its end alone
@@ -109,10 +111,12 @@ class Splice:
         if self._finished:
             return
         self._moved = True
-        is_done = self._tail.take(data)
-        self._downstream.write(data, chunk)
-        if is_done:
+        if self._tail.take(data):
+            self._downstream.cork()  # the end goes out with the terminal event
+            self._downstream.write(data, chunk)
             self._finish()
+        else:
+            self._downstream.write(data, chunk)
 
     def end(self, fault: UpstreamError | None) -> None:
         self._wheel.discard(self)

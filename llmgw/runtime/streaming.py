@@ -111,6 +111,7 @@ class StreamRelay:
             errand.keeper.streaming(self._candidate.assignment, released)
         if not errand.downstream.committed:
             headers = answer_headers(head, self._candidate, errand, stream=True)
+            errand.downstream.cork()  # the head goes out with what was released
             errand.downstream.commit(head.status, headers)
         errand.journey.spent(Stage.ANSWER, began)
         OPEN_STREAMS.inc()

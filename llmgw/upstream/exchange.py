@@ -29,21 +29,21 @@ class Exchange:
     """
 
     # What most calls never change stands in the class: to set it for each would cost as much as
-    # to read the head of its answer.
+    # to read the head of its answer. What each event asks for comes first, to lie together.
+    _framing: Framing | None = None  # None: the head is not whole
+    _sink: Sink | None = None
+    _listener: Callable[[], None] | None = None
     head: ResponseHead  # once `has_head`
     stale = False  # a reused connection was closed before any response byte
     ended = False
     fault: UpstreamError | None = None  # why it ended before its body did
     unread = 0  # bytes
     _reader: HeadReader | None = None  # of a head that is not read at once
-    _framing: Framing | None = None  # None: the head is not whole
     _keeps_alive = False
     _heard = False  # a response byte came
     _full = False  # the socket is left alone, for too much is unread
     _paused = False  # the same, for `pause` was called
     _waiter: asyncio.Future[None] | None = None
-    _sink: Sink | None = None
-    _listener: Callable[[], None] | None = None
 
     def __init__(self, connection: Connection, method: str) -> None:
         self._connection = connection

@@ -18,8 +18,11 @@ _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,%d})?\r\n" 
 _SIZE_LINE_BEGUN = re.compile(
     rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,%d})?\r?)?" % MAX_EXTENSION
 )
+_SMALLEST = 6  # bytes of a chunk that is not the last
 _LARGE = 65543  # bytes of a chunk whose size has five digits
+_CR, _LF = b"\r\n"
 _BEGINS = (3, 4, 5, 6)  # where the data of a chunk begin, by the digits of its size
+_MOST_LINES = 8192  # size lines that are kept
 _TRAILERS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r\n)*\r\n")
 
 
@@ -96,13 +99,17 @@ class Chunked(Framing):
             return data
         if self._held:
             data, self._held = self._held + data, b""
-        elif self._expects is _SIZE and size < _LARGE:
+        elif self._expects is _SIZE and _SMALLEST <= size < _LARGE:
             # An event a chunk, a chunk a read: the size line can be nothing else then.
             begin = _BEGINS[(size > 21) + (size > 262) + (size > 4103)]
-            if data.startswith(b"%x\r\n" % (size - begin - 2)) and data.endswith(b"\r\n"):
-                self.was_chunk = size > begin + 2
-                if self.was_chunk:
-                    return data[begin:-2]
+            end = size - 2
+            if (
+                data[end] == _CR
+                and data[end + 1] == _LF
+                and _size_line(end - begin) == data[:begin]
+            ):
+                self.was_chunk = True
+                return data[begin:end]
         parts: list[bytes] = []
         at = 0
         while at < len(data) and not (self.done or self.flaw):
@@ -171,6 +178,19 @@ class _Part(Enum):
 
 
 _SIZE = _Part.SIZE
+
+
+_size_lines: dict[int, bytes] = {}
+
+
+def _size_line(size: int) -> bytes:
+    """As most servers write it."""
+    line = _size_lines.get(size)
+    if line is None:
+        line = b"%x\r\n" % size
+        if len(_size_lines) < _MOST_LINES:
+            _size_lines[size] = line
+    return line
 
 
 def _take_whole_chunks(data: bytes, at: int, parts: list[bytes]) -> int:

@@ -6,6 +6,7 @@ response machinery sees a response that has been sent already.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from aiohttp import HttpVersion11, web
@@ -29,16 +30,19 @@ class HttpDownstream:
     Without a `request` it refuses what was no request, and ends the connection.
     """
 
-    # What a whole answer in one write does not change stands in the class.
-    status = 0
+    # What a whole answer in one write does not change stands in the class; what each event of a
+    # stream asks for comes first, to lie together.
     bytes_sent = 0
-    ending = Ending.WHOLE
-    _keep = False
+    _transport: asyncio.Transport | None = None  # of an answer that goes out in parts
+    _corked: bytes | None = None  # what waits to go out with what follows
     _chunked = False
     _ended = False
+    _head_only = False
+    status = 0
+    ending = Ending.WHOLE
+    _keep = False
     _request: web.BaseRequest | None = None
     _speaks_1_1 = True
-    _head_only = False
 
     def __init__(
         self, connection: Connection, request: web.BaseRequest | None, *, own: bytes = b""
@@ -94,7 +98,8 @@ class HttpDownstream:
         head = self._head(status, headers, keep, CHUNKED if self._speaks_1_1 else b"")
         self._begin(status, keep)
         self._chunked = self._speaks_1_1
-        self._connection.write(head)
+        self._transport = self._connection.transport
+        self._send(head)
 
     def switch(self, headers: Headers) -> None:
         """Answer 101: what follows on the connection is no HTTP, and the connection its last."""
@@ -109,9 +114,16 @@ class HttpDownstream:
         self.bytes_sent += len(data)
         if self._chunked:
             data = chunk or b"%x\r\n%b\r\n" % (len(data), data)
-        transport = self._connection.transport  # once for every event: no call more than need be
-        if transport is not None:
-            transport.write(data)
+        self._send(data)
+
+    def cork(self) -> None:
+        if self._corked is None:
+            self._corked = b""
+
+    def uncork(self) -> None:
+        corked, self._corked = self._corked, None
+        if corked:
+            self._send(corked)
 
     def finish(self, *, close: bool = False) -> None:
         if self._ended:
@@ -119,7 +131,8 @@ class HttpDownstream:
         self._ended = True
         self._keep = self._keep and not close
         if self._chunked and not self._head_only:
-            self._connection.write(LAST_CHUNK)
+            self._send(LAST_CHUNK)
+        self.uncork()
 
     def cut(self) -> None:
         """The connection ends when the handler returns, after what is buffered went out."""
@@ -128,6 +141,14 @@ class HttpDownstream:
         self._ended = True
         self._keep = False
         self.ending = Ending.CUT
+        self.uncork()
+
+    def _send(self, data: bytes) -> None:
+        """Does nothing for a client that has left: its handler is being cancelled."""
+        if self._corked is not None:
+            self._corked += data
+        elif self._transport is not None:
+            self._transport.write(data)
 
     def _begin(self, status: int, keep: bool) -> None:
         self.status = status

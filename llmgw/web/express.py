@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
@@ -182,8 +182,8 @@ class Gathering:
         self.body[: self.at] = memoryview(data)[start:]
 
     def begin(self) -> ExpressRide | None:
-        """It is there as a whole, and is not changed any more."""
-        body = cast(bytes, self.body)
+        """It is there as a whole."""
+        body = bytes(self.body)  # a copy costs a tenth of what is read in it
         return self._door.begin(self._connection, self._known, body, time.perf_counter())
 
 

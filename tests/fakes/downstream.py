@@ -41,6 +41,10 @@ class FakeDownstream:
         assert self.ending is None, "nothing after the end"
         self.body += data
 
+    def cork(self) -> None: ...
+
+    def uncork(self) -> None: ...
+
     def finish(self, *, close: bool = False) -> None:
         self._end("whole, closed" if close else "whole")
 
