@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
@@ -79,18 +78,38 @@ class Candidate:
         return isinstance(self.upstream, Account)
 
 
-@dataclass(frozen=True)
 class Tier:
     """Candidates that only affinity and strategy tell apart."""
 
-    members: tuple[Candidate, ...]
+    __slots__ = ("_ring", "members")
 
-    @cached_property
+    def __init__(self, members: tuple[Candidate, ...]) -> None:
+        self.members = members
+        self._ring: Ring[Candidate] | None = None
+
+    @property
     def ring(self) -> Ring[Candidate]:
-        return Ring((one.assignment, one) for one in self.members)
+        if self._ring is None:
+            self._ring = Ring((one.assignment, one) for one in self.members)
+        return self._ring
 
 
-@dataclass(frozen=True)
+Tiers = tuple[tuple[Tier, Tier], tuple[Tier, Tier]]
+
+
+class _Derived:
+    """What has been computed of an eligibility. Not by `cached_property`: in a compiled class,
+    whose instances have no `__dict__`, that is a property which caches nothing.
+    """
+
+    __slots__ = ("excluded", "tiers")
+
+    def __init__(self) -> None:
+        self.excluded: Mapping[Exclusion, int] | None = None
+        self.tiers: Tiers | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Eligibility:
     """Valid until an input changes or `valid_until` (monotonic), so it may be kept and shared:
     what is derived from it is computed once.
@@ -100,16 +119,23 @@ class Eligibility:
     candidates: tuple[Candidate, ...]
     reasons: Mapping[AssignmentId, Exclusion] = field(default_factory=dict)
     valid_until: float = NEVER
+    _derived: _Derived = field(default_factory=_Derived, init=False, repr=False, compare=False)
 
-    @cached_property
-    def tiers(self) -> tuple[tuple[Tier, Tier], tuple[Tier, Tier]]:
+    @property
+    def tiers(self) -> Tiers:
         """Of the healthy and of the degraded ones: those that advertise the model, the untried."""
-        return self._tiers(degraded=False), self._tiers(degraded=True)
+        derived = self._derived
+        if derived.tiers is None:
+            derived.tiers = self._tiers(degraded=False), self._tiers(degraded=True)
+        return derived.tiers
 
-    @cached_property
+    @property
     def excluded(self) -> Mapping[Exclusion, int]:
         """How many fell for which reason, in the order in which reasons are looked for."""
-        return _count(self.reasons)
+        derived = self._derived
+        if derived.excluded is None:
+            derived.excluded = _count(self.reasons)
+        return derived.excluded
 
     def _tiers(self, *, degraded: bool) -> tuple[Tier, Tier]:
         members = [one for one in self.candidates if one.degraded is degraded]

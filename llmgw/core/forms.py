@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llmgw.core.errors import InvalidRequest
-from llmgw.core.types import Headers
+from llmgw.core.types import Body, Headers
 
 MAX_PARTS = 1000
 MAX_PART_HEAD = 16 * 1024
@@ -47,7 +47,7 @@ class _Part:
     end: int
 
 
-def parse_form(headers: Headers, body: bytes) -> Form:
+def parse_form(headers: Headers, body: Body) -> Form:
     """Raises `InvalidRequest`."""
     boundary = _boundary_of(headers)
     begins = _first_delimiter(body, boundary)
@@ -63,7 +63,7 @@ def parse_form(headers: Headers, body: bytes) -> Form:
     return Form(boundary, begins, model, model_at, stream)
 
 
-def with_model(body: bytes, form: Form, model: str) -> bytes:
+def with_model(body: Body, form: Form, model: str) -> Body:
     """Put the model into a form that has none, or an empty one: no other byte changes."""
     value = model.encode()
     if form.model_at is not None:
@@ -84,7 +84,7 @@ def _boundary_of(headers: Headers) -> bytes:
     return boundary.encode("latin-1")
 
 
-def _first_delimiter(body: bytes, boundary: bytes) -> int:
+def _first_delimiter(body: Body, boundary: bytes) -> int:
     """A preamble before it means nothing (RFC 2046, section 5.1.1)."""
     delimiter = b"--" + boundary
     if body.startswith(delimiter):
@@ -95,7 +95,7 @@ def _first_delimiter(body: bytes, boundary: bytes) -> int:
     return at + 2
 
 
-def _parts(body: bytes, boundary: bytes, begins: int) -> Iterator[_Part]:
+def _parts(body: Body, boundary: bytes, begins: int) -> Iterator[_Part]:
     delimiter = b"\r\n--" + boundary
     at = begins + len(delimiter) - 2
     for _ in range(MAX_PARTS + 1):
@@ -108,12 +108,12 @@ def _parts(body: bytes, boundary: bytes, begins: int) -> Iterator[_Part]:
         end = body.find(delimiter, start)
         if end < 0 or body.startswith(delimiter[2:], start):
             raise _refused("a part of the form does not end")
-        yield _part_of(body[ends.end() : start - 4], start, end)
+        yield _part_of(bytes(body[ends.end() : start - 4]), start, end)
         at = end + len(delimiter)
     raise _refused(f"the form has more than {MAX_PARTS} parts")
 
 
-def _end_of_head(body: bytes, start: int) -> int:
+def _end_of_head(body: Body, start: int) -> int:
     at = body.find(b"\r\n\r\n", start, start + MAX_PART_HEAD)
     if at < 0:
         raise _refused("a part of the form has no end of its headers, or too many of them")
@@ -166,7 +166,7 @@ def _meant(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name).lower()
 
 
-def _text(body: bytes, part: _Part, name: str) -> str:
+def _text(body: Body, part: _Part, name: str) -> str:
     if part.is_file or not part.is_text or part.end - part.start > MAX_FIELD:
         raise _refused(f"`{name}` must be a text field in UTF-8", param=name)
     try:

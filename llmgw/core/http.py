@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from llmgw.core.errors import UpstreamError
-from llmgw.core.types import Headers
+from llmgw.core.types import Body, Headers
 
 
 class UpstreamRequest(NamedTuple):
@@ -15,7 +15,7 @@ class UpstreamRequest(NamedTuple):
     method: str
     target: str  # path and query, starts with "/"
     headers: Headers  # complete but for `host` and `content-length`, which the connection adds
-    body: bytes = b""
+    body: Body = b""
 
 
 class ResponseHead(NamedTuple):

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from llmgw.core.types import Body
+
 MODEL = b'"model"'
 LARGE = 8192  # bytes
 MOST_QUOTES = 128
@@ -25,7 +27,7 @@ OPENING = b"{["
 CLOSING = b"}]"
 
 
-def is_model_spelled_once(document: dict[str, Any], body: bytes) -> bool:
+def is_model_spelled_once(document: dict[str, Any], body: Body) -> bool:
     """Whether the key stands there at most once and as it is written: parsed, a key that is
     repeated is one, and upstreams differ in which of them counts."""
     if not _is_suspicious(document, body):
@@ -34,7 +36,7 @@ def is_model_spelled_once(document: dict[str, Any], body: bytes) -> bool:
     return spellings in ([], ["model"])
 
 
-def with_model(body: bytes, model: str, *, present: bool) -> bytes:
+def with_model(body: Body, model: str, *, present: bool) -> Body:
     """Put the model into a JSON object that has none, or null, or "": no other byte changes."""
     value = orjson.dumps(model)
     if not present:
@@ -46,7 +48,7 @@ def with_model(body: bytes, model: str, *, present: bool) -> bytes:
     return body[:start] + value + body[end:]
 
 
-def _is_suspicious(document: dict[str, Any], body: bytes) -> bool:
+def _is_suspicious(document: dict[str, Any], body: Body) -> bool:
     """Whether the key may stand there twice, in other case, or behind escapes. Nothing here
     copies a large body."""
     if _is_there_twice(body):
@@ -56,7 +58,7 @@ def _is_suspicious(document: dict[str, Any], body: bytes) -> bool:
     return not OTHER_SPELLINGS.isdisjoint(document)
 
 
-def _is_there_twice(body: bytes) -> bool:
+def _is_there_twice(body: Body) -> bool:
     """In a large body from quote to quote, of which a long text has few: `find` of one character
     is memchr(3), many times as fast as that of a word."""
     found, at = 0, -1
@@ -68,7 +70,7 @@ def _is_there_twice(body: bytes) -> bool:
     return found + body.count(MODEL, at + 1) > 1
 
 
-def _members(body: bytes) -> Iterator[tuple[str, int]]:
+def _members(body: Body) -> Iterator[tuple[str, int]]:
     """The keys of a valid JSON object's own members, and where each value begins."""
     depth = 0
     for token in TOKEN.finditer(body):

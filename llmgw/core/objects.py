@@ -12,6 +12,7 @@ import orjson
 
 from llmgw.core.errors import InvalidRequest
 from llmgw.core.members import LARGE
+from llmgw.core.types import Body
 
 MAX_DEPTH = 1000
 NEEDED = frozenset(
@@ -20,14 +21,14 @@ NEEDED = frozenset(
 _shallow = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: Body) -> dict[str, Any]:
     """Of a large body only the members that are `NEEDED`; the others are there as None."""
     if len(body) > LARGE and (found := _look_at(body)) is not None:
         return found
     return parse_whole(body)
 
 
-def parse_whole(body: bytes) -> dict[str, Any]:
+def parse_whole(body: Body) -> dict[str, Any]:
     """With all of its members, for whoever writes it anew."""
     try:
         document = orjson.loads(body)
@@ -42,7 +43,7 @@ def parse_whole(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _look_at(body: bytes) -> dict[str, Any] | None:
+def _look_at(body: Body) -> dict[str, Any] | None:
     """A large object without making its values: they are skipped, checked as they are passed.
 
     None where it is not plainly one; that it is nested too deep, too, is for others to say.
@@ -61,17 +62,19 @@ def _look_at(body: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _second_opinion(body: bytes) -> Any:
+def _second_opinion(body: Body) -> Any:
     """Half a surrogate pair as an escape, which clients cut text to, is legal JSON (RFC 8259,
     section 8.2), though orjson refuses it: the upstream is to judge.
     """
     try:
         return json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=float)
     except (ValueError, RecursionError):
-        raise InvalidRequest("the request body is not valid JSON in UTF-8") from None
+        pass
+    # not in there: the parser's error holds the body, and would be the context of this one
+    raise InvalidRequest("the request body is not valid JSON in UTF-8")
 
 
-def _has_more(body: bytes, sign: bytes, count: int) -> bool:
+def _has_more(body: Body, sign: bytes, count: int) -> bool:
     """By `find`, which is memchr(3): `bytes.count` takes six times as long as the parser."""
     at = -1
     for _ in range(count + 1):

@@ -58,7 +58,7 @@ class Turn:
     def frame(self, lead: Lead | None = None) -> bytes:
         """As the client sent it, or with what led up to it in place of the reference."""
         if lead is None:
-            return self.call.body
+            return bytes(self.call.body)  # as which it came: not a copy
         return self._written(lead, b'"type":"response.create",')
 
     def body(self, lead: Lead | None = None) -> bytes:

@@ -15,6 +15,9 @@ KeyId = NewType(
 Headers = tuple[tuple[str, str], ...]
 """Header lines in order; names are lower case, values are latin-1 text (RFC 9110, section 5.5)."""
 
+Body = bytes | bytearray
+"""Of a client's request; a large one is left in the buffer that it was read to. Not changed."""
+
 CLUSTER = PoolName("cluster")
 
 

@@ -20,7 +20,7 @@ from llmgw.core.members import (
 )
 from llmgw.core.objects import MAX_DEPTH, parse_object
 from llmgw.core.routes import ModelIn, Route
-from llmgw.core.types import Dialect, Headers, RouteClass
+from llmgw.core.types import Body, Dialect, Headers, RouteClass
 
 MAX_FILES = 256  # that one request may refer to: each may have to be looked up
 SESSION_HEADERS = (
@@ -49,7 +49,7 @@ class Call(NamedTuple):
     route: Route
     model: str
     stream: bool
-    body: bytes  # to be forwarded: the client's, but for a default model that was put in
+    body: Body  # to be forwarded: the client's, but for a default model that was put in
     target: str  # path and query for the upstream
     headers: Headers  # the client's, unfiltered
     request_id: str
@@ -76,7 +76,7 @@ def parse_call(
     *,
     target: str,
     headers: Headers,
-    body: bytes,
+    body: Body,
     models: ModelsConfig,
     request_id: str,
 ) -> Call:
@@ -100,7 +100,7 @@ def build_call(
     *,
     target: str,
     headers: Headers,
-    body: bytes,
+    body: Body,
     models: ModelsConfig,
     request_id: str,
 ) -> Call:
@@ -129,7 +129,7 @@ def build_call(
 
 
 def short_call(
-    body: bytes, route: Route, target: str, headers: Headers, request_id: str, asker: Asker
+    body: Body, route: Route, target: str, headers: Headers, request_id: str, asker: Asker
 ) -> Call | None:
     """What `build_call` gives for a short body in which nothing is odd, in one go.
 
@@ -169,7 +169,7 @@ def short_call(
 
 
 def _call_of_form(
-    route: Route, target: str, headers: Headers, body: bytes, models: ModelsConfig, request_id: str
+    route: Route, target: str, headers: Headers, body: Body, models: ModelsConfig, request_id: str
 ) -> Call:
     form = forms.parse_form(headers, body)
     model = form.model or default_model(models)
@@ -198,7 +198,7 @@ def _session_of(named: dict[str, str]) -> str | None:
     return next((named[one] for one in SESSION_HEADERS if named.get(one)), None)
 
 
-def _model_of(document: dict[str, Any], body: bytes) -> str:
+def _model_of(document: dict[str, Any], body: Body) -> str:
     """The model that was asked for; "" where the default is to take its place."""
     if not is_model_spelled_once(document, body):
         raise InvalidRequest("`model` must be given once, in lower case", param="model")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import select
+import socket
 import time
 from selectors import EpollSelector
 from typing import Any, cast
@@ -46,6 +47,10 @@ class FairLoop(asyncio.SelectorEventLoop):
         self._reading.pop(fd, None)
         cast(Any, self)._remove_reader(fd)
 
+    def adopt(self, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
+        """Give the protocol its transport for a socket that is connected, at once."""
+        SocketTransport(self, sock, protocol, None, None).start(None)
+
     def _make_socket_transport(
         self,
         sock: Any,
@@ -55,7 +60,8 @@ class FairLoop(asyncio.SelectorEventLoop):
         extra: Any = None,
         server: Any = None,
     ) -> asyncio.BaseTransport:
-        made = SocketTransport(self, sock, protocol, waiter, extra, server)
+        made = SocketTransport(self, sock, protocol, extra, server)
+        self.call_soon(made.start, waiter)
         return cast(asyncio.BaseTransport, made)
 
     def _run_once(self) -> None:

@@ -32,7 +32,6 @@ class SocketTransport:
         loop: Any,
         sock: socket.socket,
         protocol: Any,
-        waiter: asyncio.Future[None] | None,
         extra: dict[str, Any] | None,
         server: Any,
     ) -> None:
@@ -55,12 +54,16 @@ class SocketTransport:
             server._attach()
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        loop.call_soon(protocol.connection_made, self)
-        loop.call_soon(self._begin_reading)
-        if waiter is not None:
-            loop.call_soon(_wake, waiter, None)
 
     # --- the loop's side
+
+    def start(self, waiter: asyncio.Future[None] | None) -> None:
+        """Tell the protocol, then read for it, and wake who waits for that."""
+        self._tell(self._protocol.connection_made, self)
+        if self.is_reading():
+            self._loop.watch(self._fd, self)
+        if waiter is not None:
+            _wake(waiter, None)
 
     def read_ready(self) -> None:
         if self._lost:
@@ -184,10 +187,6 @@ class SocketTransport:
 
     # --- inside
 
-    def _begin_reading(self) -> None:
-        if self.is_reading():
-            self._loop.watch(self._fd, self)
-
     def _fill(self) -> None:
         try:
             buffer = self._protocol.get_buffer(-1)
@@ -244,10 +243,10 @@ class SocketTransport:
             self._protocol_paused = False
             self._tell(self._protocol.resume_writing)
 
-    def _tell(self, callback: Any) -> None:
-        """Who writes is not who failed."""
+    def _tell(self, callback: Any, *args: Any) -> None:
+        """Who is in the call is not who failed."""
         try:
-            callback()
+            callback(*args)
         except Exception as error:  # noqa: BLE001 - as asyncio does: it is told, and goes on
             self._report(error, callback.__name__)
 

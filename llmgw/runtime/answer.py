@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -137,11 +138,13 @@ async def refused_by_status(exchange: Exchange, *, wall: float) -> Refused:
     Raises `UpstreamError` (CUT, INVALID, TIMEOUT).
     """
     head = exchange.head
-    try:
+    read: tuple[bytes, bool] | None = None
+    with suppress(TimeoutError):
         async with asyncio.timeout(ERROR_BODY_TIMEOUT):
-            body, whole = await read_up_to(exchange, ERROR_BODY_LIMIT)
-    except TimeoutError:
-        raise UpstreamError(FaultKind.TIMEOUT, "error body") from None
+            read = await read_up_to(exchange, ERROR_BODY_LIMIT)
+    if read is None:
+        raise UpstreamError(FaultKind.TIMEOUT, "error body")
+    body, whole = read
     if not whole:
         raise UpstreamError(FaultKind.INVALID, "error body over the limit")
     error = parse_error(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 
 import orjson
 
@@ -172,8 +173,8 @@ async def _pump(exchange: Exchange, to: Downstream, data: bytes, *, stall: float
 
 
 async def _drained(to: Downstream, stall: float) -> None:
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(stall):
             await to.drained()
-    except TimeoutError:
-        raise ClientStalled from None
+        return
+    raise ClientStalled

@@ -17,7 +17,7 @@ from llmgw.core.http import Sink as Sink
 from llmgw.core.http import UpstreamRequest as UpstreamRequest
 from llmgw.core.pins import PinKind
 from llmgw.core.settle import Changes, Scope, Settlement
-from llmgw.core.types import AssignmentId, Headers, PoolName, UpstreamName
+from llmgw.core.types import AssignmentId, Body, Headers, PoolName, UpstreamName
 from llmgw.store.circuits import View as View
 from llmgw.store.circuits import Written as Written
 from llmgw.store.errors import StoreError as StoreError
@@ -117,8 +117,9 @@ class Upstreams(Protocol):
 
 
 class IdlePool(Protocol):
-    def begin(self, head: bytes, body: bytes) -> OpenExchange | None:
-        """POST at once, where a connection is idle; None: none is."""
+    def begin(self, head: bytes, body: Body, *, within: float) -> OpenExchange | None:
+        """POST at once, or as soon as a connection is there, which takes `within` seconds at the
+        most; None: it takes a task."""
 
 
 class Downstream(Protocol):

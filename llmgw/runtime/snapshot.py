@@ -11,7 +11,7 @@ from llmgw.core.types import AssignmentId, PoolName
 Member = tuple[AssignmentId, Upstream]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """What a request begins with and is served on to its end, also after a reload."""
 

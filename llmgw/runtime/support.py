@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 from llmgw.core.config import BaseUrl, Upstream
 from llmgw.core.types import UpstreamName
@@ -20,13 +19,19 @@ class WebsocketSupport:
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._snapshot = snapshot
-        self._found: WeakKeyDictionary[Snapshot, dict[Place, bool]] = WeakKeyDictionary()
+        self._seen: Snapshot | None = None
+        self._found: dict[Place, bool] = {}  # with that one
 
     def of(self, upstream: Upstream) -> bool | None:
         if upstream.websocket is not None:
             return upstream.websocket
-        return self._found.get(self._snapshot(), {}).get((upstream.name, upstream.url))
+        return self._known().get((upstream.name, upstream.url))
 
     def note(self, upstream: Upstream, *, takes: bool) -> None:
-        found = self._found.setdefault(self._snapshot(), {})
-        found[upstream.name, upstream.url] = takes
+        self._known()[upstream.name, upstream.url] = takes
+
+    def _known(self) -> dict[Place, bool]:
+        snapshot = self._snapshot()
+        if snapshot is not self._seen:
+            self._seen, self._found = snapshot, {}
+        return self._found

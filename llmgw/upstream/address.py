@@ -52,9 +52,9 @@ def default_tls() -> ssl.SSLContext:
 
 async def resolve(url: BaseUrl) -> list[AddrInfoType]:
     """All addresses of a host, asked for anew; raises `UpstreamError` (CONNECT) alone."""
-    literal = _literal(url)
-    if literal is not None:
-        return [literal]  # never waits for a resolver thread that other names keep busy
+    address = literal(url)
+    if address is not None:
+        return [address]  # never waits for a resolver thread that other names keep busy
     loop = asyncio.get_running_loop()
     try:
         return list(await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM))
@@ -90,7 +90,14 @@ def connect_fault(error: Exception) -> UpstreamError:
     return _failed(_DETAILS.get(type(error), "unreachable"))
 
 
-def _literal(url: BaseUrl) -> AddrInfoType | None:
+def prepare(sock: socket.socket) -> None:
+    """So that a peer without a sign of life is noticed."""
+    for level, option, value in _OPTIONS:
+        sock.setsockopt(level, option, value)
+
+
+def literal(url: BaseUrl) -> AddrInfoType | None:
+    """Of a host that is an address itself."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, url.host)
@@ -108,8 +115,7 @@ async def _connect(addresses: list[AddrInfoType]) -> socket.socket:
             sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except (OSError, RuntimeError) as error:  # uvloop has RuntimeErrors of its own here
         raise connect_fault(error) from None
-    for level, option, value in _OPTIONS:
-        sock.setsockopt(level, option, value)
+    prepare(sock)
     return sock
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
+from llmgw.core.errors import UpstreamError
+from llmgw.upstream.dial import Dial
+
 
 class Occupant(Protocol):
     """The call that a connection serves at the moment."""
 
     def receive(self, data: bytes) -> None:
         """Bytes of one read, never empty."""
+
+    def reached(self) -> None:
+        """The connection, which was being made, is there."""
+
+    def fail(self, fault: UpstreamError, /) -> None:
+        """It could not be made."""
 
     def lose(self, error: Exception | None) -> None:
         """The peer ended the connection: cleanly (None) or not. Called at most once."""
@@ -29,9 +38,9 @@ class Keeper(Protocol):
 class Connection(asyncio.Protocol):
     """Serves one call at a time. What arrives while none does ends it."""
 
-    __slots__ = ("_keeper", "_occupant", "gone", "idle_since", "transport", "used")
+    __slots__ = ("_keeper", "_occupant", "dial", "gone", "idle_since", "transport", "used")
 
-    transport: asyncio.Transport
+    transport: asyncio.Transport  # once it is made
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
@@ -39,6 +48,7 @@ class Connection(asyncio.Protocol):
         self.gone = False
         self.used = False  # a call was served: the peer may be about to close it
         self.idle_since = 0.0
+        self.dial: Dial | None = None  # what makes it
 
     def occupy(self, occupant: Occupant) -> None:
         self._occupant = occupant
@@ -59,7 +69,10 @@ class Connection(asyncio.Protocol):
         self._occupant = None
         if not self.gone:
             self.gone = True
-            self.transport.abort()
+            if self.dial is None:
+                self.transport.abort()
+            else:
+                self.dial.cancel()
             self._keeper.forget(self)
 
     def cut(self) -> None:
@@ -77,6 +90,16 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.dial = None
+        if self._occupant is not None:
+            self._occupant.reached()
+
+    def unreachable(self, fault: UpstreamError) -> None:
+        """Called in place of `connection_made`."""
+        occupant = self._occupant
+        self.drop()
+        if occupant is not None:
+            occupant.fail(fault)
 
     def data_received(self, data: bytes) -> None:
         occupant = self._occupant

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.http import ResponseHead, Sink
+from llmgw.core.types import Body
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
 from llmgw.upstream.head import Answer, HeadReader, read_at_once
@@ -44,6 +45,7 @@ class Exchange:
     _full = False  # the socket is left alone, for too much is unread
     _paused = False  # the same, for `pause` was called
     _waiter: asyncio.Future[None] | None = None
+    _unsent: tuple[bytes, Body] | None = None  # head and body, while the connection is made
 
     def __init__(self, connection: Connection, method: str) -> None:
         self._connection = connection
@@ -55,7 +57,7 @@ class Exchange:
         return self._framing is not None
 
     async def ask(
-        self, head: bytes, body: bytes, *, header_timeout: float | None, on_sent: OnSent | None
+        self, head: bytes, body: Body, *, header_timeout: float | None, on_sent: OnSent | None
     ) -> Exchange:
         """Send the request and wait for the head; whatever prevents it closes the connection."""
         try:
@@ -165,8 +167,7 @@ class Exchange:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
-        if self._listener is not None:
-            self._listener()
+        self._tell()
 
     def _come_whole(self, body: bytes) -> None:
         """Head and body in one read, as most short answers come."""
@@ -175,10 +176,8 @@ class Exchange:
             self.unread = len(body)
         self._connection.vacate(in_step=self._keeps_alive)
         self.ended = True
-        if self._waiter is not None:
-            self._wake()
-        if self._listener is not None:
-            self._listener()
+        self._wake()
+        self._tell()
 
     def lose(self, error: Exception | None) -> None:
         framing = self._framing
@@ -193,12 +192,15 @@ class Exchange:
         self._end(UpstreamError(kind, "closed" if error is None else "reset"))
         self._tell()
 
-    def send(self, head: bytes, body: bytes) -> None:
+    def send(self, head: bytes, body: Body) -> None:
         connection = self._connection
         if connection.gone:  # closed, or out of step, before it could be asked
             self.lose(None)
             return
         connection.occupy(self)
+        if connection.dial is not None:
+            self._unsent = head, body
+            return
         if len(body) > LARGE:  # not joined, and what the socket does not take is not copied twice
             connection.transport.write(head)
             connection.transport.write(memoryview(body))
@@ -206,6 +208,12 @@ class Exchange:
             connection.transport.writelines((head, body))
         else:
             connection.transport.write(head)
+
+    def reached(self) -> None:
+        """What could not be sent before the connection was made goes out."""
+        unsent, self._unsent = self._unsent, None
+        if unsent is not None:
+            self.send(*unsent)
 
     async def _wait(self) -> None:
         """Until something came or the call has ended."""
@@ -232,8 +240,7 @@ class Exchange:
     def _begin_body(self, answer: Answer) -> Framing:
         self.head, self._framing, self._keeps_alive = answer
         self._reader = None
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
         return answer.framing
 
     def _tell(self) -> None:
@@ -289,6 +296,5 @@ class Exchange:
             self._wake()
 
     def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -96,12 +96,15 @@ class HeadReader:
         return data[cut:]
 
     def _parse(self, parser: httptools.HttpResponseParser, data: bytes) -> None:
+        flaw = ""
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            raise invalid("unasked upgrade") from None
+            flaw = "unasked upgrade"
         except httptools.HttpParserError:
-            raise invalid("head") from None  # its text may quote the upstream
+            flaw = "head"
+        if flaw:  # raised here: the parser's error may quote the upstream, and is no context
+            raise invalid(flaw)
         if len(self._fields) > MAX_FIELDS:
             raise invalid("too many header fields")
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 from llmgw.core.config import BaseUrl, Upstream
 from llmgw.core.errors import UpstreamError
 from llmgw.core.http import UpstreamRequest
-from llmgw.upstream.address import connect
+from llmgw.core.types import Body
+from llmgw.upstream.address import connect, literal
 from llmgw.upstream.connection import Connection
+from llmgw.upstream.dial import adopter, dial
 from llmgw.upstream.exchange import Exchange, OnSent
 from llmgw.upstream.request import render_head
 
@@ -122,6 +124,8 @@ class Pool:
         self._idle_timeout = idle_timeout
         self._max_idle = max_idle
         self._loop = asyncio.get_running_loop()
+        self._adopt = adopter()
+        self._address = literal(url) if url.scheme == "http" else None  # that can be dialled
         self._open: set[Connection] = set()
         self._idle: deque[Connection] = deque()  # the one idle for the longest first
         self._created = 0
@@ -138,9 +142,10 @@ class Pool:
             connection.drop()
         return None
 
-    def begin(self, head: bytes, body: bytes) -> Exchange | None:
-        """POST at once, where a connection is idle; None: none is."""
-        connection = self.acquire()
+    def begin(self, head: bytes, body: Body, *, within: float) -> Exchange | None:
+        """POST at once, or as soon as a connection is there, which takes `within` seconds at the
+        most; None: it takes a task."""
+        connection = self.acquire() or self._dial(within)
         if connection is None:
             return None
         exchange = Exchange(connection, "POST")
@@ -154,6 +159,18 @@ class Pool:
         self._created += 1
         if not connection.gone:
             self._open.add(connection)
+        return connection
+
+    def _dial(self, within: float) -> Connection | None:
+        if self._address is None or self._adopt is None:
+            return None
+        connection = Connection(self)
+        try:
+            connection.dial = dial(self._address, connection, self._adopt, within=within)
+        except OSError:  # whoever can wait will learn it again, and tell
+            return None
+        self._created += 1
+        self._open.add(connection)
         return connection
 
     def take_back(self, connection: Connection) -> None:

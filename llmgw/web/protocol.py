@@ -180,7 +180,7 @@ class Connection(RidingLoop):
             self._head_bytes = 0
             if not isinstance(self._messages[-1][0], RawRequestMessage):
                 self._break_bodies()
-        elif waits:
+        elif waits and not self._close:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
                 self._refuse_head()

@@ -219,6 +219,14 @@ def test_it_holds_until_time_alone_changes_it(assignment, circuit, until):
     assert eligibility.valid_until == until
 
 
+def test_what_is_derived_of_it_is_computed_once():
+    found = select(on("a"))
+
+    assert found.tiers[1][0] is found.tiers[1][0]
+    assert found.tiers[0][0].ring is found.tiers[0][0].ring
+    assert found.excluded is found.excluded
+
+
 def test_an_empty_pool_has_no_candidates():
     assert select() == Eligibility(ASK, ())
 

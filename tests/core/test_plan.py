@@ -158,6 +158,7 @@ def cost(pool, **fields):
     return calls(twenty)
 
 
+@pytest.mark.as_written("counts calls of Python functions")
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("affinity", [Affinity(), session("s"), cache("c")], ids=["", "s", "c"])
 def test_a_thousand_candidates_cost_no_more_than_a_few(strategy, affinity):

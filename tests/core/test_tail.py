@@ -279,6 +279,7 @@ def test_an_error_event_continues_the_numbers_of_a_responses_stream(stream, numb
     assert tail(stream, dialect=Dialect.RESPONSES).next_sequence_number() == number
 
 
+@pytest.mark.as_written("counts calls of Python functions")
 def test_a_push_costs_no_more_as_the_stream_grows():
     one = Tail(Dialect.CHAT)
 

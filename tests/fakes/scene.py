@@ -2,6 +2,8 @@
 
 from llmgw.core.discovery import Listed
 from llmgw.core.errors import FaultKind, UpstreamError
+from llmgw.core.policy import KeyRing
+from llmgw.core.settle import RequestRow
 from llmgw.core.types import CLUSTER
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.registry import Registry
@@ -62,7 +64,7 @@ class Scene:
         self.database = FakeDatabase()
         self.gateway = Gateway(
             self.config,
-            None,
+            KeyRing.open(),
             registry=self.registry,
             upstreams=self.upstreams,
             watch=self.watch,
@@ -70,15 +72,16 @@ class Scene:
             instance="gw1",
         )
         self.client = FakeDownstream()
-        self.settled: list[list[tuple[str, str | None]]] = []
-        self._settle = self.gateway.settler.settle
-        self.gateway.settler.settle = self._keep
 
-    def _keep(self, scope, failover, **fields):
-        done = self._settle(scope, failover, **fields)
-        self.settled.append([(row.outcome.value, row.reason) for row in done.attempts])
-        self.row = done.request
-        return done
+    @property
+    def settled(self) -> list[list[tuple[str, str | None]]]:
+        """How the attempts of each request ended."""
+        rows = (done.attempts for done, _ in self.database.requests.recorded)
+        return [[(one.outcome.value, one.reason) for one in attempts] for attempts in rows]
+
+    @property
+    def row(self) -> RequestRow:
+        return self.database.requests.recorded[-1][0].request
 
     async def serves(self, made=None, pool=CLUSTER, **who) -> FakeDownstream:
         await self.gateway.serve(made or call(), principal(pool, **who), self.client)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llmgw.observe import access_lines, logs
-from llmgw.observe.access_lines import AccessLines, Stencil
+from llmgw.observe.access_lines import MAX_CUTS, MAX_NUMBERS, AccessLines, Stencil
 
 FORMATTERS = {
     "json": logs.JsonFormatter(),
@@ -112,15 +112,13 @@ def test_lines_of_all_fields_stand_where_they_came():
     )
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(access_lines, "MAX_CUTS", 3)
-    monkeypatch.setattr(access_lines, "MAX_NUMBERS", 3)
+def test_what_is_remembered_is_bounded():
     lines = AccessLines(logs.JsonFormatter().line)
 
-    for n in range(20):
+    for n in range(MAX_CUTS + MAX_NUMBERS):
         stencil = Stencil("POST", "/", 200, "whole", f"k{n}", None, None, 0)
-        line = json.loads(lines.text([(AT, stencil, 0, n / 1e6, ID, 0.0)]))
-        assert (line["key"], line["seconds"]) == (f"k{n}", n / 1e6)
+        line = json.loads(lines.text([(AT, stencil, 0, 1e9 + n, ID, 0.0)]))
+        assert (line["key"], line["seconds"]) == (f"k{n}", 1e9 + n)
 
-    assert len(lines._cuts) <= 3
-    assert len(lines._numbers) == 3
+    assert len(lines._cuts) <= MAX_CUTS
+    assert len(lines._numbers) == MAX_NUMBERS

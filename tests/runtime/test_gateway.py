@@ -7,6 +7,7 @@ import pytest
 from llmgw.core.config import CircuitsConfig, GatewayConfig, RoutingConfig, StreamsConfig
 from llmgw.core.discovery import Listed
 from llmgw.core.errors import GatewayError
+from llmgw.core.policy import KeyRing
 from llmgw.core.types import CLUSTER
 from llmgw.observe.metrics import IN_FLIGHT, MODEL_FILTER_EXCLUSIONS
 from tests.builders import POOL, account, call, config, node, streaming
@@ -31,7 +32,7 @@ class TestReload:
         await settle()
         first, _ = scene.upstreams.asked[0]
 
-        scene.gateway.replace(config(C, models=("m",)), None)
+        scene.gateway.replace(config(C, models=("m",)), KeyRing.open())
         scene.upstreams.fail(REFUSED)
         await task
 
@@ -44,7 +45,7 @@ class TestReload:
         task = asyncio.create_task(scene.serves(streaming()))
         await settle()
 
-        scene.gateway.replace(config(C, models=("m",)), None)
+        scene.gateway.replace(config(C, models=("m",)), KeyRing.open())
         exchange.push(DONE)
         exchange.sink.end(None)
         await task
@@ -56,7 +57,7 @@ class TestReload:
         scene = Scene(answers(), answers())
         changed = config(C, models=("m",), routing=RoutingConfig(explain=True))
 
-        scene.gateway.replace(changed, None)
+        scene.gateway.replace(changed, KeyRing.open())
         client = await scene.serves()
 
         assert scene.upstreams.names == ["c"]
@@ -65,7 +66,7 @@ class TestReload:
     async def test_nodes_that_stay_keep_what_was_learned_of_them(self):
         scene = Scene()
 
-        scene.gateway.replace(config(A, C, models=("m",)), None)
+        scene.gateway.replace(config(A, C, models=("m",)), KeyRing.open())
 
         states = scene.registry.fleet().states
         assert states["a"].discovery.names == ("m",)
@@ -76,7 +77,7 @@ class TestReload:
         await scene.serves()
         assert len(scene.gateway.board.view()) == 2
 
-        scene.gateway.replace(config(A, models=("m",)), None)
+        scene.gateway.replace(config(A, models=("m",)), KeyRing.open())
 
         assert [key.assignment for key in scene.gateway.board.view()] == ["cluster/a"]
 
@@ -86,7 +87,7 @@ class TestReload:
 
         scene.gateway.replace(
             config(A, streams=StreamsConfig(keepalive=0.2), circuits=CircuitsConfig(open_for=1.0)),
-            None,
+            KeyRing.open(),
         )
 
         assert scene.gateway.wheel.period < before
@@ -232,7 +233,7 @@ def test_request_ids_are_new_each_time():
 async def test_what_is_small_is_held_and_what_is_not_is_passed_by_the_running_limits():
     scene = Scene(answers(), answers(), gateway=GatewayConfig(max_buffered_response_bytes=4))
     await scene.serves()
-    scene.gateway.replace(config(A, B, models=("m",)), None)
+    scene.gateway.replace(config(A, B, models=("m",)), KeyRing.open())
     scene.client = FakeDownstream()
 
     await scene.serves()

@@ -10,6 +10,7 @@ from llmgw.core.config import LimitsConfig, RoutingConfig, StreamsConfig
 from llmgw.core.discovery import Listed
 from llmgw.core.health import Failed as Unhealthy
 from llmgw.core.plan import build_plan
+from llmgw.core.policy import KeyRing
 from llmgw.core.settle import Changes
 from llmgw.core.types import CLUSTER, RouteClass, Strategy
 from llmgw.runtime import lanes as module
@@ -35,7 +36,7 @@ class Road:
     def with_pool(self, **changes):
         config = self.gateway.config
         pools = (replace(config.pools[0], **changes), *config.pools[1:])
-        self.gateway.replace(replace(config, pools=pools), None)
+        self.gateway.replace(replace(config, pools=pools), KeyRing.open())
 
 
 async def test_a_lane_knows_what_its_requests_share():
@@ -77,7 +78,7 @@ async def test_it_is_kept_for_requests_of_one_kind():
 
 
 def reload(road):
-    road.gateway.replace(road.gateway.config, None)
+    road.gateway.replace(road.gateway.config, KeyRing.open())
 
 
 def lists_more(road):

@@ -20,6 +20,7 @@ from llmgw.core.fleet import UpstreamState, place_of
 from llmgw.core.health import Failed, Passed, Status
 from llmgw.core.http import UpstreamRequest
 from llmgw.core.listing import Page, Unreadable
+from llmgw.core.policy import KeyRing
 from llmgw.runtime.discoverer import DiscoveryLoop
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.monitor import HealthMonitor
@@ -134,7 +135,7 @@ class World:
     def _gateway(self) -> Gateway:
         return Gateway(
             self.config,
-            None,
+            KeyRing.open(),
             registry=self.registry,
             upstreams=self,
             watch=NodeWatch(self.registry, self.monitor, self.discoverer),
@@ -232,7 +233,7 @@ class World:
         self._is_reload_fresh = True
 
     def take(self) -> None:
-        self.gateway.replace(self.config, None)
+        self.gateway.replace(self.config, KeyRing.open())
         self.monitor.reload()
         self.discoverer.reload()
 

@@ -27,6 +27,20 @@ class Discoverer:
         return self.says
 
 
+class Listening:
+    """A registry that keeps the events of health to itself."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.told = []
+
+    def __getattr__(self, name: str):
+        return getattr(self._registry, name)
+
+    def health_event(self, *event) -> None:
+        self.told.append(event)
+
+
 def watch(says: Recheck = Recheck.UNKNOWN):
     registry, monitor = Registry(config(NODE)), Monitor()
     return NodeWatch(registry, monitor, Discoverer(says)), registry, monitor
@@ -52,17 +66,17 @@ def test_answers_of_500_and_more_make_a_streak_and_any_other_ends_it():
 
 
 def test_an_answer_that_changes_nothing_is_not_even_told():
-    made, registry, _ = watch()
-    told = []
-    registry.health_event = lambda *event: told.append(event)
+    registry = Registry(config(NODE))
+    listening = Listening(registry)
+    made = NodeWatch(listening, Monitor(), Discoverer(Recheck.UNKNOWN))
 
     made.answered(NODE, 200)
     made.answered(node("gone", 1), 200)
 
-    assert told == []
+    assert listening.told == []
     assert registry.state(NODE).health == NodeHealth()
     made.answered(NODE, 502)
-    assert isinstance(told[0][1], Answered)
+    assert isinstance(listening.told[0][1], Answered)
 
 
 @pytest.mark.parametrize(

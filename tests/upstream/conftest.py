@@ -1,10 +1,12 @@
-"""What has connections runs on uvloop in production; its tests run on asyncio's own loop too."""
+"""What has connections is tested on both loops that the program may run on."""
 
 import asyncio
 from collections.abc import Callable
 
 import pytest
 import uvloop
+
+from llmgw.daemon.loop import FairLoop
 
 ON_BOTH_LOOPS = {
     *("test_address.py", "test_connection.py", "test_exchange.py", "test_pool.py"),
@@ -15,7 +17,7 @@ ON_BOTH_LOOPS = {
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    default = {"asyncio": asyncio.new_event_loop}
+    default = {"asyncio": FairLoop}
     if item.path.name in ON_BOTH_LOOPS:
         return {**default, "uvloop": uvloop.new_event_loop}
     return default

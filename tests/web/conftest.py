@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
@@ -10,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvloop
 
+from llmgw.daemon.loop import FairLoop
 from llmgw.web.access import AccessRecord
 from llmgw.web.pages import metrics_pages, public_pages
 from llmgw.web.server import WebServer
@@ -67,7 +67,7 @@ async def opened(door: Door) -> AsyncIterator[Door]:
 
 def pytest_asyncio_loop_factories(config, item):
     """Transports differ: what holds for one loop is no proof for the other."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return {"asyncio": FairLoop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

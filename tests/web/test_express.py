@@ -13,6 +13,9 @@ BODY = b'{"model":"m1","messages":[]}'
 HEAD = len(chat(BODY, token=KEY)) - len(BODY)
 
 
+carries_a_fake = pytest.mark.as_written("what carries its requests is no ExpressCall")
+
+
 class Carried:
     label, assignment, overhead, errand = "m1", "cluster/a", 0.0, None
     left = False
@@ -67,6 +70,7 @@ def sent(body=BODY, **options):
     return chat(body, token=options.pop("token", KEY), **options)
 
 
+@carries_a_fake
 def test_a_request_that_is_there_as_a_whole_is_a_ride():
     doorway = Doorway()
 
@@ -81,6 +85,7 @@ def test_a_request_that_is_there_as_a_whole_is_a_ride():
     assert (asked.principal.name, asked.client.name) == ("key-good", "key-good")
 
 
+@carries_a_fake
 def test_requests_with_one_head_share_what_is_remembered_of_it():
     doorway = Doorway()
 
@@ -125,6 +130,7 @@ def test_what_nobody_carries_is_the_parsers_too():
     assert doorway.records == []
 
 
+@carries_a_fake
 def test_a_model_that_the_key_may_not_use_is_refused_by_the_loop():
     doorway = Doorway()
     doorway.gateway.keyring = keyring("good", models=("m2",))
@@ -133,6 +139,7 @@ def test_a_model_that_the_key_may_not_use_is_refused_by_the_loop():
     assert doorway.take(sent(b'{"model":"m2"}')) is not None
 
 
+@carries_a_fake
 def test_where_origins_are_told_apart_a_page_is_answered_by_the_loop():
     doorway = Doorway(cors_origins=("https://a.example",))
 
@@ -141,6 +148,7 @@ def test_where_origins_are_told_apart_a_page_is_answered_by_the_loop():
     assert Doorway().take(sent(headers=(("Origin", "https://a.example"),))) is not None
 
 
+@carries_a_fake
 def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
     now = 100.0
     monkeypatch.setattr(module.time, "time", lambda: now)
@@ -156,17 +164,45 @@ def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
     assert doorway.take(sent()) is None
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(module, "MOST_KNOWN", 2)
+@carries_a_fake
+def test_a_line_that_is_new_with_each_request_is_no_new_head():
     doorway = Doorway()
 
-    for name in ("a", "b", "c", "a"):
-        assert doorway.take(sent(headers=(("x", name),))) is not None
+    for number in range(5):
+        assert doorway.take(sent(headers=(("traceparent", f"00-{number}"), ("x-a", "b"))))
 
-    memos = [asked.memo for asked in doorway.carrier.asked]
-    assert memos[0] is not memos[3]
+    asked = doorway.carrier.asked
+    assert [one.call.headers[2:] for one in asked] == [
+        (("traceparent", f"00-{number}"), ("x-a", "b")) for number in range(5)
+    ]
+    assert [(one.varying, one.values) for one in asked[2:]] == [
+        ((2,), (b"00-%d" % number,)) for number in (2, 3, 4)
+    ]
+    assert asked[2].memo is asked[3].memo is asked[4].memo
+    assert doorway.take(sent(headers=(("traceparent", ""), ("x-a", "b")))) is None
+    assert (
+        doorway.take(sent(headers=(("traceparent", "0"), ("x-a", "b")), token=("a", "b"))) is None
+    )
 
 
+@carries_a_fake
+def test_such_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(module.time, "time", lambda: now)
+    doorway = Doorway()
+    doorway.gateway.keyring = keyring("good", expires_at=200.0)
+    heads = [sent(headers=(("traceparent", str(number)),)) for number in range(9)]
+
+    assert all(doorway.take(one) for one in heads[:5])
+    now = 200.0
+    assert doorway.take(heads[5]) is None
+    doorway.gateway.keyring = keyring("other")
+    assert doorway.take(heads[6]) is None
+    doorway.gateway.keyring = keyring("good")
+    assert all(doorway.take(one) for one in heads[7:])
+
+
+@carries_a_fake
 def test_a_body_that_still_comes_is_gathered():
     doorway = Doorway()
 
@@ -180,6 +216,20 @@ def test_a_body_that_still_comes_is_gathered():
     assert doorway.carrier.asked[0].call.body == BODY
 
 
+def test_so_is_one_behind_a_line_that_varies():
+    doorway = Doorway()
+    for number in range(4):
+        doorway.take(sent(headers=(("x-id", str(number)),)))
+
+    gathering = doorway.take(sent(headers=(("x-id", "7"),))[:-5])
+    gathering.body[-5:] = BODY[-5:]
+    assert isinstance(gathering.begin(), ExpressRide)
+
+    asked = doorway.carrier.asked[-1]
+    assert asked.call.headers[-1] == ("x-id", "7")
+    assert (asked.call.body, asked.values) == (BODY, (b"7",))
+
+
 def test_nobody_gets_much_room_by_a_word(monkeypatch):
     monkeypatch.setattr(module, "MOST_GATHERED", len(BODY))
 
@@ -187,6 +237,7 @@ def test_nobody_gets_much_room_by_a_word(monkeypatch):
     assert Doorway().take(sent(BODY + b" ")[:HEAD]) is None
 
 
+@carries_a_fake
 def test_a_ride_that_is_over_is_told_of_once():
     doorway = Doorway()
     ride = doorway.take(sent())
@@ -203,6 +254,7 @@ def test_a_ride_that_is_over_is_told_of_once():
     assert (record.assignment, record.attempts) == ("cluster/a", 1)
 
 
+@carries_a_fake
 def test_a_client_that_leaves_is_told_of():
     doorway = Doorway()
     ride = doorway.take(sent())
@@ -214,6 +266,7 @@ def test_a_client_that_leaves_is_told_of():
     assert [(one.ending, one.status) for one in doorway.records] == [("left", 0)]
 
 
+@carries_a_fake
 async def test_what_goes_wrong_in_the_task_is_answered():
     doorway = Doorway()
     ride = doorway.take(sent())

@@ -342,7 +342,7 @@ async def test_a_slow_client_gets_all_of_a_closed_connection(gateway, monkeypatc
         received = 0
         while data := await client.reader.read(size // 16):
             received += len(data)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.02)
 
         assert received > size
 
