@@ -43,6 +43,7 @@ else
 	$(PIP) install --upgrade --no-index --find-links $(WHEELS) llmgw
 	$(PIP) install --force-reinstall --no-deps --no-index --find-links $(WHEELS) llmgw
 endif
+	@$(LIBDIR)/bin/python -m llmgw --version  # pip tells nobody where it was not compiled
 	sed -i '1s|^#!$(DESTDIR)|#!|' $(LIBDIR)/bin/llmgw
 	install -d $(DESTDIR)$(PREFIX)/bin
 	ln -sfn $(PREFIX)/lib/llmgw/bin/llmgw $(DESTDIR)$(PREFIX)/bin/llmgw
