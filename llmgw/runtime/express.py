@@ -11,12 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from llmgw.core.fields import END, sized
 from llmgw.core.pins import made_by
 from llmgw.core.plan import RoutePlan
 from llmgw.core.types import Dialect
 from llmgw.runtime.answer import request_for
-from llmgw.runtime.asked import Asked, Sent
+from llmgw.runtime.asked import Asked, Sent, marked, sent_to, sent_with_slots
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.gateway import Gateway
 from llmgw.runtime.lanes import Lane, Lanes, Seat
@@ -53,11 +52,12 @@ class Express:
                 sent = asked.memo[candidate.assignment] = self._rendered(asked, seat)
             except ValueError:
                 return None
-        exchange = seat.pool.begin(
-            sent.head(call.request_id, len(call.body)),
-            call.body,
-            within=lane.snapshot.config.routing.connect_timeout,
-        )
+        if sent.slots:
+            head = sent.filled(call.request_id, len(call.body), asked.values)
+        else:
+            head = sent.head(call.request_id, len(call.body))
+        within = lane.snapshot.config.routing.connect_timeout
+        exchange = seat.pool.begin(head, call.body, within=within)
         if exchange is None:
             return None
         lane.turns.last = turn
@@ -89,10 +89,12 @@ class Express:
     def _rendered(self, asked: Asked, seat: Seat) -> Sent:
         """Raises `ValueError` for what can't be sent."""
         gateway, upstream = self._gateway, seat.candidate.upstream
-        request = request_for(seat.candidate, asked.call, instance=gateway.instance)
-        head = gateway.errands.tools.upstreams.render(upstream, request)
-        rest, _ = sized(head, len(head) - len(END))
-        return Sent(upstream, rest.split(asked.call.request_id.encode()))
+        call, varying = asked.call, asked.varying
+        if varying:
+            call = marked(call, varying)
+        request = request_for(seat.candidate, call, instance=gateway.instance)
+        sent = sent_to(upstream, call, gateway.errands.tools.upstreams.render(upstream, request))
+        return sent_with_slots(sent) if varying else sent
 
 
 def _is_pinned(asked: Asked) -> bool:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from llmgw.core.errors import GatewayError
 from llmgw.core.fields import END, sized
 from llmgw.core.headers import refuse_loop
-from llmgw.core.policy import KeyRing, Principal, token_of
-from llmgw.core.routes import BY_PATH, ModelIn, Route
-from llmgw.core.types import AssignmentId, Body, Headers
-from llmgw.core.wire import Asker, Call, asker_of, parse_call, short_call
-from llmgw.runtime.asked import Asked, Sent
+from llmgw.core.policy import KeyRing, token_of
+from llmgw.core.routes import BY_PATH, ModelIn
+from llmgw.core.types import Body
+from llmgw.core.wire import Call, asker_of, parse_call, short_call
+from llmgw.runtime.asked import Asked
 from llmgw.runtime.express_call import ExpressCall
 from llmgw.runtime.journey import Stage, spent
 from llmgw.runtime.ports import ANYBODY, Client
@@ -26,12 +26,12 @@ from llmgw.web.cors import origin_lines
 from llmgw.web.downstream import WholeDownstream
 from llmgw.web.errors import answer_error
 from llmgw.web.head import id_lines
+from llmgw.web.known import Heads, Known
 from llmgw.web.plain import plain_head
 from llmgw.web.ports import Gateway
 from llmgw.web.protocol import Connection
 from llmgw.web.riding import Ride
 
-MOST_KNOWN = 1024  # heads
 MOST_GATHERED = 4 * 1024 * 1024  # bytes that a client gets room for by its word alone
 
 
@@ -40,28 +40,14 @@ class Carrier(Protocol):
         """None: it has to go the way that may wait."""
 
 
-class Known(NamedTuple):
-    """A head that has been read, with all that follows from it alone."""
-
-    keyring: KeyRing
-    expires_at: float | None  # of the key, unix time
-    route: Route
-    target: str
-    headers: Headers
-    asker: Asker
-    principal: Principal
-    client: Client
-    has_origin: bool
-    memo: dict[AssignmentId, Sent]
-
-
 class ExpressDoor:
     """Takes what it can from a connection that has nothing else to do."""
 
     def __init__(self, gateway: Gateway, carrier: Carrier, *, tell: OnComplete) -> None:
         self._gateway = gateway
         self._carrier = carrier
-        self._known: dict[bytes, Known] = {}
+        self._heads = Heads()
+        self._known = self._heads.kept
         self.tell = tell
 
     def take(self, connection: Connection, data: bytes) -> ExpressRide | Gathering | None:
@@ -75,7 +61,7 @@ class ExpressDoor:
         gateway = self._gateway
         known = self._known.get(rest)
         if known is None or not _holds(known, gateway.keyring):
-            known = self._learn(rest)
+            known = self._other(rest)
             if known is None:
                 return None
         limits = gateway.config.gateway
@@ -129,6 +115,13 @@ class ExpressDoor:
         except GatewayError:
             return None
 
+    def _other(self, head: bytes) -> Known | None:
+        """One that came once at most, or whose lines vary."""
+        known = self._heads.find(head)
+        if known is None or not _holds(known, self._gateway.keyring):
+            known = self._learn(head)
+        return known
+
     def _learn(self, head: bytes) -> Known | None:
         plain = plain_head(head)
         route = None if plain is None else BY_PATH.get(plain.path)
@@ -150,13 +143,10 @@ class ExpressDoor:
             asker_of(headers),
             principal,
             Client(principal.name, principal.labels) if principal.key else ANYBODY,
-            any(name == "origin" for name, _ in headers),
+            "origin" in plain.names,
             {},
         )
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[head] = known
-        return known
+        return self._heads.learn(head, known, plain.names)
 
 
 class Gathering:
@@ -211,6 +201,14 @@ class ExpressRide(Ride):
         self.principal = known.principal
         self.client = known.client
         self.memo = known.memo
+
+    @property
+    def varying(self) -> tuple[int, ...]:
+        return self._known.varying
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        return self._known.values
 
     def over(self) -> None:
         self._connection.ride_over(keep=self.downstream.keeps)

@@ -30,6 +30,7 @@ class PlainHead(NamedTuple):
     path: str
     query: str  # with its "?", or empty
     headers: Headers  # but for the length
+    names: tuple[str, ...]  # theirs, each once
 
 
 def plain_head(head: bytes) -> PlainHead | None:
@@ -40,12 +41,12 @@ def plain_head(head: bytes) -> PlainHead | None:
     request, headers = _REQUEST_LINE.fullmatch(first), plain_fields(lines)
     if request is None or headers is None:
         return None
-    names = {name for name, _ in headers}
-    if len(names) < len(headers):  # of some names a second line is an error, as aiohttp has it
+    named = dict(headers)
+    if len(named) < len(headers):  # of some names a second line is an error, as aiohttp has it
         return None
-    if "host" not in names or not _UNUSUAL.isdisjoint(names):  # RFC 9112, section 3.2
+    if "host" not in named or not _UNUSUAL.isdisjoint(named):  # RFC 9112, section 3.2
         return None
-    if any(name == "connection" and value not in _KEPT_OPEN for name, value in headers):
+    if named.get("connection", _KEPT_OPEN[0]) not in _KEPT_OPEN:
         return None
     path, mark, query = request[1].decode().partition("?")
-    return PlainHead(path, mark + query, headers)
+    return PlainHead(path, mark + query, headers, tuple(named))

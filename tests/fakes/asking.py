@@ -21,12 +21,16 @@ class FakeAsked:
         call: Call,
         who: Principal | None = None,
         memo: dict[AssignmentId, Sent] | None = None,
+        *,
+        varying: tuple[int, ...] = (),
+        values: tuple[bytes, ...] = (),
     ) -> None:
         self.call = call
         self.principal = who or principal()
         self.client = Client(self.principal.name, self.principal.labels)
         self.downstream = Lines()
         self.memo = {} if memo is None else memo
+        self.varying, self.values = varying, values
         self.ended = asyncio.Event()
         self.handed_over = asyncio.Event()
 

@@ -6,8 +6,9 @@ import pytest
 
 from llmgw.core.circuit import Circuit, CircuitKey, CircuitState, DemotionKey
 from llmgw.core.types import CLUSTER, AssignmentId, KeyId, RouteClass, Strategy
+from llmgw.runtime.asked import OWN_ID, marked, sent_to
 from llmgw.runtime.express import Express
-from tests.builders import call, principal
+from tests.builders import call, node, principal
 from tests.fakes.asking import FakeAsked
 from tests.fakes.patience import until
 from tests.fakes.rawserver import json_answer
@@ -74,6 +75,51 @@ async def test_what_an_upstream_gets_is_remembered_with_the_head():
         for _ in range(2):
             await begun(one, express, asked(memo=memo))
         assert memo[AssignmentId("cluster/a")].upstream is not None
+
+
+def traced(number, *, memo, varying=("x-request-id", "x-id"), **options):
+    own = {"x-request-id": f"mine-{number}", "x-id": f"{number}"}
+    made = call(CHAT, headers=(("x-b", "c"), *own.items(), ("x-a", "b")), **options)
+    places = tuple(at for at, (name, _) in enumerate(made.headers) if name in varying)
+    values = tuple(own[name].encode() for name in varying)
+    return FakeAsked(made, None, memo, varying=places, values=values)
+
+
+async def test_what_varies_is_put_into_what_is_remembered():
+    async with ground(False, a=MANY, b=MANY) as one:
+        express, memo = Express(one.gateway), {}
+
+        for number in range(4):
+            await begun(one, express, traced(number, memo=memo, request_id=f"req_{number}"))
+
+        heads = [it.head for it in one.nodes["a"].server.requests if b"/v1/" in it.head]
+        own = b"x-id: %d", b"x-request-id: req_%d"
+        assert [[line % at in heads[at // 2] for line in own] for at in (0, 2)] == [[True] * 2] * 2
+        assert not any(b"mine" in head for head in heads)
+        assert heads[0].replace(b"x-id: 0", b"x-id: 2").replace(b"req_0", b"req_2") == heads[1]
+        assert memo[AssignmentId("cluster/a")].slots == (1, OWN_ID)
+
+
+async def test_where_nothing_that_varies_is_passed_on_there_are_no_slots():
+    async with ground(False, a=MANY, b=MANY) as one:
+        express, memo = Express(one.gateway), {}
+
+        await begun(one, express, traced(1, memo=memo, varying=("x-request-id",)))
+
+        assert memo[AssignmentId("cluster/a")].slots == ()
+
+
+@pytest.mark.parametrize("varying", [(), (0,)], ids=["none", "another"])
+def test_what_could_be_taken_for_a_mark_is_not_marked(varying):
+    made = call(CHAT, headers=(("x-id", "1"), ("x-a", "b\x01")))
+
+    with pytest.raises(ValueError, match="control character"):
+        marked(made, varying)
+
+
+def test_a_head_without_its_length_at_the_end_is_not_remembered():
+    with pytest.raises(ValueError, match="length"):
+        sent_to(node("a"), call(CHAT), b"POST / HTTP/1.1\r\ncontent-length: 28\r\nx: y\r\n\r\n")
 
 
 @pytest.mark.parametrize(

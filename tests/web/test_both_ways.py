@@ -215,6 +215,66 @@ async def test_the_head_that_an_upstream_gets_is_the_same():
     assert any("ID" in line for line in heads[0])
 
 
+def traced(number, **options):
+    return chat(
+        headers=(
+            ("traceparent", f"00-{number:032x}-{number:016x}-01"),
+            ("X-Request-Id", f"mine-{number}"),
+            ("X-Title", "a  b"),
+        ),
+        **options,
+    )
+
+
+async def test_an_upstream_gets_the_lines_of_each_request_as_they_are():
+    """Those that were new with each request, be they known to be so by then."""
+    heads = []
+
+    async def play(one):
+        client = await one.client()
+        for number in range(6):
+            await client.ask(traced(number))
+        await one.settled(6)
+        asked = [it for name in "ab" for it in one.nodes[name].server.requests]
+        got = sorted(it.values("traceparent")[0] for it in asked if "/v1/" in it.line)
+        assert got == [f"00-{number:032x}-{number:016x}-01" for number in range(6)]
+        for node in one.nodes.values():
+            for row in one.rows:
+                node.server.requests = [
+                    it._replace(head=it.head.replace(row.request_id.encode(), b"ID"))
+                    for it in node.server.requests
+                ]
+            own = b"127.0.0.1:%d" % node.server.port
+            heads.append(
+                [
+                    sorted(it.head.replace(own, b"NODE").split(b"\r\n"))
+                    for it in node.server.requests
+                    if "/v1/" in it.line
+                ]
+            )
+
+    await both(play, rides=6, a=[OK] * 3, b=[OK] * 3)
+
+    assert heads[:2] == heads[2:]
+    assert all(b"x-request-id: ID" in lines for one in heads for lines in one)
+
+
+@pytest.mark.parametrize("script", [answer(b"", status=b"500 No"), closes], ids=["500", "stale"])
+async def test_whoever_takes_over_sends_the_lines_of_this_request(script):
+    async def play(one):
+        client = await one.client()
+        told = [plain(await client.ask(traced(number))) for number in range(6)]
+        await one.settled(6)
+        last = [it for name in "ab" for it in one.nodes[name].server.requests]
+        seen = [it.values("traceparent")[0][-4:-3] for it in last if "/v1/" in it.line]
+        assert sorted(seen) == ["0", "1", "2", "3", "4", "4", "5"]
+        return told
+
+    seen = await both(play, rides=6, a=[OK, OK, script, OK, OK], b=[OK] * 4)
+
+    assert [told[0] for told in seen.told] == [200] * 6
+
+
 async def to_its_end(ground):
     """One request whose connection is ended by the server; all of its bytes."""
     client = await ground.client()

@@ -165,15 +165,41 @@ def test_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
 
 
 @carries_a_fake
-def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(module, "MOST_KNOWN", 2)
+def test_a_line_that_is_new_with_each_request_is_no_new_head():
     doorway = Doorway()
 
-    for name in ("a", "b", "c", "a"):
-        assert doorway.take(sent(headers=(("x", name),))) is not None
+    for number in range(5):
+        assert doorway.take(sent(headers=(("traceparent", f"00-{number}"), ("x-a", "b"))))
 
-    memos = [asked.memo for asked in doorway.carrier.asked]
-    assert memos[0] is not memos[3]
+    asked = doorway.carrier.asked
+    assert [one.call.headers[2:] for one in asked] == [
+        (("traceparent", f"00-{number}"), ("x-a", "b")) for number in range(5)
+    ]
+    assert [(one.varying, one.values) for one in asked[2:]] == [
+        ((2,), (b"00-%d" % number,)) for number in (2, 3, 4)
+    ]
+    assert asked[2].memo is asked[3].memo is asked[4].memo
+    assert doorway.take(sent(headers=(("traceparent", ""), ("x-a", "b")))) is None
+    assert (
+        doorway.take(sent(headers=(("traceparent", "0"), ("x-a", "b")), token=("a", "b"))) is None
+    )
+
+
+@carries_a_fake
+def test_such_a_head_counts_as_long_as_its_key_ring_does(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(module.time, "time", lambda: now)
+    doorway = Doorway()
+    doorway.gateway.keyring = keyring("good", expires_at=200.0)
+    heads = [sent(headers=(("traceparent", str(number)),)) for number in range(9)]
+
+    assert all(doorway.take(one) for one in heads[:5])
+    now = 200.0
+    assert doorway.take(heads[5]) is None
+    doorway.gateway.keyring = keyring("other")
+    assert doorway.take(heads[6]) is None
+    doorway.gateway.keyring = keyring("good")
+    assert all(doorway.take(one) for one in heads[7:])
 
 
 @carries_a_fake
@@ -188,6 +214,20 @@ def test_a_body_that_still_comes_is_gathered():
     gathering.body[5:] = BODY[5:]
     assert isinstance(gathering.begin(), ExpressRide)
     assert doorway.carrier.asked[0].call.body == BODY
+
+
+def test_so_is_one_behind_a_line_that_varies():
+    doorway = Doorway()
+    for number in range(4):
+        doorway.take(sent(headers=(("x-id", str(number)),)))
+
+    gathering = doorway.take(sent(headers=(("x-id", "7"),))[:-5])
+    gathering.body[-5:] = BODY[-5:]
+    assert isinstance(gathering.begin(), ExpressRide)
+
+    asked = doorway.carrier.asked[-1]
+    assert asked.call.headers[-1] == ("x-id", "7")
+    assert (asked.call.body, asked.values) == (BODY, (b"7",))
 
 
 def test_nobody_gets_much_room_by_a_word(monkeypatch):

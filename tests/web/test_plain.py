@@ -31,6 +31,7 @@ def test_the_usual_head_needs_no_parser():
         "/v1/chat/completions",
         "?a=b&c",
         (("host", "gateway"), ("authorization", "Bearer x"), ("connection", "keep-alive")),
+        ("host", "authorization", "connection"),
     )
 
 
