@@ -45,5 +45,5 @@ def test_a_compiled_module_says_nothing_that_mypyc_leaves_out(path):
         assert not (isinstance(node, ast.Raise) and node.cause), f"line {node.lineno}"
         # becomes a property that caches nothing
         assert not (isinstance(node, ast.Name) and node.id == "cached_property"), node.lineno
-        # a weak reference to an instance would be refused
+        # the slot is not made, and a weak reference is refused
         assert not (isinstance(node, ast.keyword) and node.arg == "weakref_slot"), node.lineno

@@ -83,7 +83,7 @@ class FairLoop(asyncio.SelectorEventLoop):
             events = self._poll(wait, MOST_EVENTS)
         except InterruptedError:
             events = []
-        self._process_events(events)
+        self._serve(events)
         if scheduled:
             self._wake_timers(time.monotonic() + loop._clock_resolution)
         for _ in range(len(ready)):  # not those that come meanwhile
@@ -107,9 +107,9 @@ class FairLoop(asyncio.SelectorEventLoop):
             scheduled[:] = left
             loop._timer_cancelled_count = 0
 
-    def _process_events(self, event_list: list[tuple[int, int]]) -> None:
+    def _serve(self, events: list[tuple[int, int]]) -> None:
         reading = self._reading
-        for fd, event in event_list:
+        for fd, event in events:
             transport = reading.get(fd)
             if transport is not None and event & _NOT_WRITABLE:
                 transport.read_ready()

@@ -57,8 +57,8 @@ class Filled(asyncio.BufferedProtocol):
             self.back.data_received(bytes(self.buffer))
 
 
-def run(kind, scene):
-    with asyncio.Runner(loop_factory=lambda: new_loop(kind)) as runner:
+def run(kind, scene, *, debug=False):
+    with asyncio.Runner(loop_factory=lambda: new_loop(kind), debug=debug) as runner:
         return runner.run(scene())
 
 
@@ -79,8 +79,9 @@ def test_the_loop_is_chosen_by_name():
         one.close()
 
 
+@pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_and_the_end_of_a_connection_arrive(kind):
+def test_bytes_and_the_end_of_a_connection_arrive(kind, debug):
     async def scene():
         protocol, peer = await pair(Plain)
         peer.send(b"one")
@@ -88,7 +89,7 @@ def test_bytes_and_the_end_of_a_connection_arrive(kind):
         peer.close()
         return protocol.got, await asyncio.wait_for(protocol.over, PATIENCE)
 
-    assert run(kind, scene) == ([b"one", "eof"], None)
+    assert run(kind, scene, debug=debug) == ([b"one", "eof"], None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
