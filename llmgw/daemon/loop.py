@@ -84,9 +84,8 @@ class FairLoop(asyncio.SelectorEventLoop):
             self._timers = cast(Any, self)._scheduled
             return
         queue, timers = self._queue, self._timers
-        while timers and timers[0]._cancelled:
-            heappop(timers)._scheduled = False
-            cast(Any, self)._timer_cancelled_count -= 1
+        if timers and timers[0]._cancelled:
+            self._drop_cancelled()
         wait = -1.0
         if queue or self._halts:
             wait, self._halts = 0.0, False
@@ -109,6 +108,12 @@ class FairLoop(asyncio.SelectorEventLoop):
             handle = queue.popleft()
             if not handle._cancelled:
                 handle._run()
+
+    def _drop_cancelled(self) -> None:
+        loop, timers = cast(Any, self), self._timers
+        while timers and timers[0]._cancelled:
+            heappop(timers)._scheduled = False
+            loop._timer_cancelled_count -= 1
 
     def _wake_timers(self, now: float) -> None:
         loop, timers = cast(Any, self), self._timers
