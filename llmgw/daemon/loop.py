@@ -10,12 +10,12 @@ each read.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import select
 import socket
-import time
+from collections import deque
+from heapq import heapify, heappop
 from selectors import EpollSelector
-from typing import Any, cast
+from time import monotonic
+from typing import Any, Final, cast
 
 import uvloop
 
@@ -24,8 +24,9 @@ from llmgw.daemon.transport import SocketTransport
 MOST_EVENTS = 256  # sockets that are served in a turn; the others come first in the next
 LONGEST_WAIT = 3600.0  # seconds
 
-_NOT_READABLE = ~select.EPOLLIN
-_NOT_WRITABLE = ~select.EPOLLOUT
+# Numbers of epoll_ctl(2), which select.EPOLLIN and EPOLLOUT would have to be looked up for.
+_IN: Final = 1
+_OUT: Final = 4
 
 
 class FairLoop(asyncio.SelectorEventLoop):
@@ -36,7 +37,19 @@ class FairLoop(asyncio.SelectorEventLoop):
         self._reading: dict[int, SocketTransport] = {}  # by descriptor
         self._poll: Any = cast(Any, selector)._selector.poll
         self._keys: dict[int, Any] = cast(Any, selector)._fd_to_key
+        self._halts = False
         super().__init__(selector)
+        # Asyncio's own, which it looks up by name at each turn.
+        self._queue: deque[Any] = cast(Any, self)._ready
+        self._timers: list[Any] = cast(Any, self)._scheduled
+
+    def set_debug(self, enabled: bool) -> None:
+        self._measures = enabled
+        super().set_debug(enabled)
+
+    def stop(self) -> None:
+        self._halts = True
+        super().stop()
 
     def watch(self, fd: int, transport: SocketTransport) -> None:
         """Read it whenever there is something."""
@@ -66,54 +79,58 @@ class FairLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         """One turn, as asyncio's: wait, serve the sockets, then the timers, then who waits."""
-        loop = cast(Any, self)
-        if loop._debug:  # which measures each callback
+        if self._measures:  # each callback
             super()._run_once()  # type: ignore[misc] # asyncio has no stub of it
+            self._timers = cast(Any, self)._scheduled
             return
-        ready, scheduled = loop._ready, loop._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
-            loop._timer_cancelled_count -= 1
+        queue, timers = self._queue, self._timers
+        while timers and timers[0]._cancelled:
+            heappop(timers)._scheduled = False
+            cast(Any, self)._timer_cancelled_count -= 1
         wait = -1.0
-        if ready or loop._stopping:
-            wait = 0.0
-        elif scheduled:
-            wait = min(max(0.0, scheduled[0]._when - time.monotonic()), LONGEST_WAIT)
+        if queue or self._halts:
+            wait, self._halts = 0.0, False
+        elif timers:
+            wait = timers[0]._when - monotonic()
+            if wait < 0.0:
+                wait = 0.0
+            elif wait > LONGEST_WAIT:
+                wait = LONGEST_WAIT
         try:
             events = self._poll(wait, MOST_EVENTS)
         except InterruptedError:
             events = []
         self._serve(events)
-        if scheduled:
-            self._wake_timers(time.monotonic() + loop._clock_resolution)
-        for _ in range(len(ready)):  # not those that come meanwhile
-            handle = ready.popleft()
+        if timers:
+            now = monotonic()
+            if timers[0]._when <= now:
+                self._wake_timers(now)
+        for _ in range(len(queue)):  # not those that come meanwhile
+            handle = queue.popleft()
             if not handle._cancelled:
                 handle._run()
 
-    def _wake_timers(self, until: float) -> None:
-        loop = cast(Any, self)
-        scheduled = loop._scheduled
-        while scheduled and scheduled[0]._when < until:
-            handle = heapq.heappop(scheduled)
+    def _wake_timers(self, now: float) -> None:
+        loop, timers = cast(Any, self), self._timers
+        while timers and timers[0]._when <= now:
+            handle = heappop(timers)
             handle._scheduled = False
-            loop._ready.append(handle)
-        if loop._timer_cancelled_count * 2 > len(scheduled) > 100:  # they would be kept for long
-            left = [one for one in scheduled if not one._cancelled]
-            for one in scheduled:
+            self._queue.append(handle)
+        if loop._timer_cancelled_count * 2 > len(timers) > 100:  # they would be kept for long
+            for one in timers:
                 if one._cancelled:
                     one._scheduled = False
-            heapq.heapify(left)
-            scheduled[:] = left
+            timers[:] = [one for one in timers if not one._cancelled]
+            heapify(timers)
             loop._timer_cancelled_count = 0
 
     def _serve(self, events: list[tuple[int, int]]) -> None:
         reading = self._reading
         for fd, event in events:
             transport = reading.get(fd)
-            if transport is not None and event & _NOT_WRITABLE:
+            if transport is not None and event & ~_OUT:
                 transport.read_ready()
-                if event == select.EPOLLIN:
+                if event == _IN:
                     continue
             key = self._keys.get(fd)
             if key is not None:
@@ -121,16 +138,16 @@ class FairLoop(asyncio.SelectorEventLoop):
 
     def _process(self, fd: int, event: int, reader: Any, writer: Any, *, is_read: bool) -> None:
         loop = cast(Any, self)
-        if reader is not None and event & _NOT_WRITABLE and not is_read:
+        if reader is not None and event & ~_OUT and not is_read:
             if reader._cancelled:
                 loop._remove_reader(fd)
             else:
-                loop._ready.append(reader)
-        if writer is not None and event & _NOT_READABLE:
+                self._queue.append(reader)
+        if writer is not None and event & ~_IN:
             if writer._cancelled:
                 loop._remove_writer(fd)
             else:
-                loop._ready.append(writer)
+                self._queue.append(writer)
 
 
 def new_loop(kind: str) -> asyncio.AbstractEventLoop:
