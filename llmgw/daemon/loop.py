@@ -86,7 +86,8 @@ class FairLoop(asyncio.SelectorEventLoop):
         queue, timers = self._queue, self._timers
         while timers and timers[0]._cancelled:
             heappop(timers)._scheduled = False
-            cast(Any, self)._timer_cancelled_count -= 1
+            loop = cast(Any, self)  # by a name: mypyc fails at `cast(...).x -= 1`
+            loop._timer_cancelled_count -= 1
         wait = -1.0
         if queue or self._halts:
             wait, self._halts = 0.0, False
