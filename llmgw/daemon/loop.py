@@ -22,6 +22,7 @@ import uvloop
 from llmgw.daemon.transport import SocketTransport
 
 MOST_EVENTS = 256  # sockets that are served in a turn; the others come first in the next
+TURNS = 64
 LONGEST_WAIT = 3600.0  # seconds
 
 # Numbers of epoll_ctl(2), which select.EPOLLIN and EPOLLOUT would have to be looked up for.
@@ -78,17 +79,25 @@ class FairLoop(asyncio.SelectorEventLoop):
         return cast(asyncio.BaseTransport, made)
 
     def _run_once(self) -> None:
-        """One turn, as asyncio's: wait, serve the sockets, then the timers, then who waits."""
+        """Some turns: to go back to asyncio after each would cost as much as to read a socket."""
         if self._measures:  # each callback
             super()._run_once()  # type: ignore[misc] # asyncio has no stub of it
             self._timers = cast(Any, self)._scheduled
             return
+        for _ in range(TURNS):
+            self._turn()
+            if self._halts:
+                self._halts = False
+                return
+
+    def _turn(self) -> None:
+        """As asyncio's: wait, serve the sockets, then the timers, then who waits."""
         queue, timers = self._queue, self._timers
         if timers and timers[0]._cancelled:
             self._drop_cancelled()
         wait = -1.0
         if queue or self._halts:
-            wait, self._halts = 0.0, False
+            wait = 0.0
         elif timers:
             wait = timers[0]._when - monotonic()
             if wait < 0.0:

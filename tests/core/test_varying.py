@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import llmgw
 from llmgw.core import varying as module
 from llmgw.core.errors import LoopDetected
 from llmgw.core.fields import LONGEST_LINE
@@ -51,7 +52,7 @@ def test_what_means_something_here_never_varies(name):
     assert not may_vary(name)
 
 
-ROOT = Path(plain.__file__).resolve().parents[1]
+ROOT = Path(llmgw.__file__).resolve().parent
 READERS = (  # whatever looks at a request's header lines before its body is sent on
     *("core/headers", "core/policy", "core/wire", "core/fields", "core/pins", "core/routes"),
     *("web/head", "web/plain", "web/express", "web/known", "web/cors", "web/site", "web/body"),

@@ -216,6 +216,7 @@ def test_a_body_that_still_comes_is_gathered():
     assert doorway.carrier.asked[0].call.body == BODY
 
 
+@carries_a_fake
 def test_so_is_one_behind_a_line_that_varies():
     doorway = Doorway()
     for number in range(4):
