@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import weakref
 
 import pytest
 
@@ -228,3 +229,38 @@ def test_who_reads_a_descriptor_without_a_transport_is_called_as_ever():
         return found, again
 
     assert run("asyncio", scene) == ("read", "written")
+
+
+def test_a_timer_that_was_cancelled_is_not_kept_for_long():
+    async def scene():
+        loop = asyncio.get_running_loop()
+        kept = [loop.call_later(3600, print) for _ in range(500)]
+        for one in kept:
+            one.cancel()
+        called = asyncio.Event()
+        loop.call_later(0.01, called.set)
+        await asyncio.wait_for(called.wait(), PATIENCE)
+        await asyncio.sleep(0.01)
+        return sum(one._scheduled for one in kept)
+
+    assert run("asyncio", scene) < 100
+
+
+def test_the_loop_can_be_referred_to_weakly_and_stops_between_two_turns():
+    loop = FairLoop()
+    weakref.ref(loop)
+    turns = []
+
+    def turn():
+        turns.append(loop.time())
+        if len(turns) == 3:
+            loop.stop()
+        loop.call_soon(turn)
+
+    loop.call_soon(turn)
+    loop.run_forever()
+    loop.stop()
+    loop.run_forever()
+    loop.close()
+
+    assert len(turns) == 4

@@ -1,0 +1,119 @@
+"""The turns of the event loop (`daemon/loop.py`): whatever is done for each socket that is ready.
+
+A class of its own, which is compiled, for a compiled loop can't be referred to weakly.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappop
+from time import monotonic
+from typing import Any, Final
+
+from llmgw.daemon.transport import SocketTransport
+
+MOST_EVENTS = 256  # sockets that are served in a turn; the others come first in the next
+TURNS = 64
+LONGEST_WAIT = 3600.0  # seconds
+
+# Numbers of epoll_ctl(2), which select.EPOLLIN and EPOLLOUT would have to be looked up for.
+_IN: Final = 1
+_OUT: Final = 4
+
+
+class Turner:
+    """Takes the turns of one loop, with what asyncio looks up by name at each of them."""
+
+    def __init__(self, loop: Any, selector: Any) -> None:
+        self.reading: dict[int, SocketTransport] = {}  # by descriptor
+        self.halts = False  # the loop is to stop
+        self._loop = loop
+        self._poll = selector._selector.poll
+        self._keys: dict[int, Any] = selector._fd_to_key
+        self._queue: deque[Any] = loop._ready
+        self._timers: list[Any] = loop._scheduled
+
+    def take_over(self) -> None:
+        """The loop has taken a turn itself."""
+        self._timers = self._loop._scheduled
+
+    def run(self) -> None:
+        """Some turns: to go back to asyncio after each would cost as much as to read a socket."""
+        for _ in range(TURNS):
+            self._turn()
+            if self.halts:
+                self.halts = False
+                return
+
+    def _turn(self) -> None:
+        """As asyncio's: wait, serve the sockets, then the timers, then who waits."""
+        queue, timers = self._queue, self._timers
+        if timers and timers[0]._cancelled:
+            self._drop_cancelled()
+        wait = -1.0
+        if queue or self.halts:
+            wait = 0.0
+        elif timers:
+            wait = timers[0]._when - monotonic()
+            if wait < 0.0:
+                wait = 0.0
+            elif wait > LONGEST_WAIT:
+                wait = LONGEST_WAIT
+        try:
+            events = self._poll(wait, MOST_EVENTS)
+        except InterruptedError:
+            events = []
+        self._serve(events)
+        if timers:
+            now = monotonic()
+            if timers[0]._when <= now:
+                self._wake_timers(now)
+        for _ in range(len(queue)):  # not those that come meanwhile
+            handle = queue.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _drop_cancelled(self) -> None:
+        loop, timers = self._loop, self._timers
+        while timers and timers[0]._cancelled:
+            heappop(timers)._scheduled = False
+            loop._timer_cancelled_count -= 1
+
+    def _wake_timers(self, now: float) -> None:
+        loop, timers = self._loop, self._timers
+        while timers and timers[0]._when <= now:
+            handle = heappop(timers)
+            handle._scheduled = False
+            self._queue.append(handle)
+        if loop._timer_cancelled_count * 2 > len(timers) > 100:  # they would be kept for long
+            for one in timers:
+                if one._cancelled:
+                    one._scheduled = False
+            timers[:] = [one for one in timers if not one._cancelled]
+            heapify(timers)
+            loop._timer_cancelled_count = 0
+
+    def _serve(self, events: list[tuple[int, int]]) -> None:
+        reading = self.reading
+        for fd, event in events:
+            transport = reading.get(fd)
+            if transport is not None and event & ~_OUT:
+                transport.read_ready()
+                if event == _IN:
+                    continue
+            key = self._keys.get(fd)
+            if key is not None:
+                self._process(fd, event, *key.data, is_read=transport is not None)
+
+    def _process(self, fd: int, event: int, reader: Any, writer: Any, *, is_read: bool) -> None:
+        loop = self._loop
+        if reader is not None and event & ~_OUT and not is_read:
+            if reader._cancelled:
+                loop._remove_reader(fd)
+            else:
+                self._queue.append(reader)
+        if writer is not None and event & ~_IN:
+            if writer._cancelled:
+                loop._remove_writer(fd)
+            else:
+                self._queue.append(writer)
