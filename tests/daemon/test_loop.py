@@ -264,3 +264,74 @@ def test_the_loop_can_be_referred_to_weakly_and_stops_between_two_turns():
     loop.close()
 
     assert len(turns) == 4
+
+
+def test_what_is_unsent_goes_out_before_a_close_and_not_before_an_abort():
+    async def scene(end):
+        protocol, peer = await pair(Plain)
+        protocol.transport.write(bytes(4_000_000))
+        getattr(protocol.transport, end)()
+        loop, got = asyncio.get_running_loop(), 0
+        while data := await asyncio.wait_for(loop.sock_recv(peer, 2**20), PATIENCE):
+            got += len(data)
+        peer.close()
+        await asyncio.wait_for(protocol.over, PATIENCE)
+        protocol.transport.write(b"late")
+        return got == 4_000_000, protocol.transport.is_closing()
+
+    assert run("asyncio", lambda: scene("close")) == (True, True)
+    assert run("asyncio", lambda: scene("abort")) == (False, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_writes_is_told_when_to_pause_and_when_to_go_on(kind):
+    class Writer(Plain):
+        def pause_writing(self):
+            self.got.append("pause")
+
+        def resume_writing(self):
+            self.got.append("resume")
+            self.changed.set()
+
+    async def scene():
+        protocol, peer = await pair(Writer)
+        protocol.transport.set_write_buffer_limits(high=100_000)
+        limits = protocol.transport.get_write_buffer_limits()
+        protocol.transport.write(bytes(4_000_000))
+        loop, left = asyncio.get_running_loop(), 4_000_000
+        while left:
+            left -= len(await asyncio.wait_for(loop.sock_recv(peer, 2**20), PATIENCE))
+        await asyncio.wait_for(protocol.changed.wait(), PATIENCE)
+        peer.close()
+        return limits, protocol.got[:2]
+
+    assert run(kind, scene) == ((25_000, 100_000), ["pause", "resume"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_the_end_of_what_is_written_the_peer_may_still_send(kind):
+    async def scene():
+        protocol, peer = await pair(Plain)
+        protocol.transport.write(b"all")
+        protocol.transport.write_eof()
+        loop = asyncio.get_running_loop()
+        parts = [await asyncio.wait_for(loop.sock_recv(peer, 9), PATIENCE) for _ in range(2)]
+        peer.send(b"still")
+        await protocol.until(5)
+        with pytest.raises(RuntimeError):
+            protocol.transport.write(b"more")
+        protocol.transport.abort()
+        peer.close()
+        return parts, protocol.got
+
+    assert run(kind, scene) == ([b"all", b""], [b"still"])
+
+
+def test_limits_that_contradict_each_other_are_refused():
+    async def scene():
+        protocol, peer = await pair(Plain)
+        with pytest.raises(ValueError, match="high"):
+            protocol.transport.set_write_buffer_limits(high=1, low=2)
+        peer.close()
+
+    run("asyncio", scene)
