@@ -39,6 +39,13 @@ class Rejection:
     body: bytes  # as much of it as is classified
 
 
+class Bypass(Protocol):
+    """A way for whole chunks from an upstream's socket to a client's, past sink and downstream."""
+
+    passed: int  # bytes of data
+    moved: bool  # set by each that passes
+
+
 class Sink(Protocol):
     """Where an exchange pushes its body once it has been spliced; called from the event loop."""
 

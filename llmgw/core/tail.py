@@ -84,6 +84,12 @@ class Tail:
         if len(self._kept) > self._ceiling:
             self._trim()
 
+    @property
+    def room(self) -> tuple[bytearray, int] | None:
+        """Where to push what `take` would say no of at a glance, and how many bytes may be there
+        then; None: each has to be looked at."""
+        return (self._kept, self._ceiling) if self._says_done else None
+
     def take(self, data: bytes) -> bool:
         """Push, and tell whether it `is_done`: once for every event of every stream."""
         kept = self._kept

@@ -11,15 +11,27 @@ import asyncio
 import socket
 from asyncio import futures, trsock
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from llmgw.daemon.direct import recv, send
+from llmgw.daemon.direct import Bytes, carry, recv, send
 
 HIGH_WATER = 64 * 1024  # bytes that wait before the protocol is told, as asyncio has it
 
-Bytes = bytes | bytearray | memoryview
-
+_carry: Final = carry
+_recv: Final = recv
+_send: Final = send
 _wake: Any = futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+
+
+class Bypass:
+    """From one socket to another past both their protocols: for what nobody need look at."""
+
+    def __init__(self, to: SocketTransport, kept: bytearray, most: int) -> None:
+        self.to = to
+        self.kept = kept
+        self.most = most  # bytes in `kept`
+        self.passed = 0  # bytes of data
+        self.moved = False
 
 
 class SocketTransport:
@@ -43,6 +55,7 @@ class SocketTransport:
         self._writes_now = True  # nothing waits before what is written, nor forbids it
         self._closing = False
         self._eof = False  # nothing more may be written
+        self._bypass: Bypass | None = None
         self._is_paused = self._protocol_paused = False
         self._loop = loop
         self._sock = sock
@@ -72,7 +85,7 @@ class SocketTransport:
             self._fill()
             return
         try:
-            data = recv(self._fd)
+            data = _recv(self._fd) if self._bypass is None else self._carry(self._bypass)
         except OSError as error:
             self._force_close(error)
             return
@@ -89,7 +102,7 @@ class SocketTransport:
         if self._lost:
             return
         try:
-            sent = send(self._fd, self._unsent)
+            sent = _send(self._fd, self._unsent)
         except OSError as error:
             self._force_close(error)
             return
@@ -137,15 +150,20 @@ class SocketTransport:
             self._write_behind(data)
             return
         try:
-            sent = send(self._fd, data)
+            sent = _send(self._fd, data)
         except OSError as error:
             self._force_close(error)
             return
         if sent < len(data):
-            self._writes_now = False
-            self._unsent += memoryview(data)[sent:]
-            self._loop._add_writer(self._fd, self.write_ready)
-            self._may_pause_protocol()
+            self._wait_to_write(memoryview(data)[sent:])
+
+    def bypass(self, kept: bytearray, most: int) -> Bypass | None:
+        """A way to here for what another socket gets (`direct.carry`); None: there is none."""
+        return None if _carry is None else Bypass(self, kept, most)
+
+    def go_past(self, way: Bypass | None) -> None:
+        """What is read from now on may go that way; the protocol gets what does not."""
+        self._bypass = way
 
     def writelines(self, parts: Iterable[Bytes]) -> None:
         self.write(b"".join(parts))
@@ -186,6 +204,28 @@ class SocketTransport:
         self._force_close(None)
 
     # --- inside
+
+    def _carry(self, way: Bypass) -> bytes | None:
+        """What has come and did not go that way."""
+        to = way.to
+        if _carry is None or not to._writes_now:
+            return _recv(self._fd)
+        came = _carry(self._fd, to._fd, way.kept, way.most)
+        if came is None or isinstance(came, bytes):
+            return came
+        way.moved = True
+        if isinstance(came, int):
+            way.passed += came
+        else:
+            way.passed += came[0]
+            to._wait_to_write(came[1])
+        return None
+
+    def _wait_to_write(self, rest: Bytes) -> None:
+        self._writes_now = False
+        self._unsent += rest
+        self._loop._add_writer(self._fd, self.write_ready)
+        self._may_pause_protocol()
 
     def _fill(self) -> None:
         try:

@@ -10,6 +10,7 @@ from heapq import heapify, heappop
 from time import monotonic
 from typing import Any, Final
 
+from llmgw.daemon.direct import EVENT_BITS, wait
 from llmgw.daemon.transport import SocketTransport
 
 MOST_EVENTS = 256  # sockets that are served in a turn; the others come first in the next
@@ -20,6 +21,10 @@ LONGEST_WAIT = 3600.0  # seconds
 _IN: Final = 1
 _OUT: Final = 4
 
+_wait: Final = wait
+_BITS: Final = EVENT_BITS
+_EVENTS: Final = (1 << EVENT_BITS) - 1
+
 
 class Turner:
     """Takes the turns of one loop, with what asyncio looks up by name at each of them."""
@@ -28,6 +33,7 @@ class Turner:
         self.reading: dict[int, SocketTransport] = {}  # by descriptor
         self.halts = False  # the loop is to stop
         self._loop = loop
+        self._epoll: int = selector.fileno()
         self._poll = selector._selector.poll
         self._keys: dict[int, Any] = selector._fd_to_key
         self._queue: deque[Any] = loop._ready
@@ -50,20 +56,16 @@ class Turner:
         queue, timers = self._queue, self._timers
         if timers and timers[0]._cancelled:
             self._drop_cancelled()
-        wait = -1.0
+        seconds = -1.0
         if queue or self.halts:
-            wait = 0.0
+            seconds = 0.0
         elif timers:
-            wait = timers[0]._when - monotonic()
-            if wait < 0.0:
-                wait = 0.0
-            elif wait > LONGEST_WAIT:
-                wait = LONGEST_WAIT
-        try:
-            events = self._poll(wait, MOST_EVENTS)
-        except InterruptedError:
-            events = []
-        self._serve(events)
+            seconds = timers[0]._when - monotonic()
+            if seconds < 0.0:
+                seconds = 0.0
+            elif seconds > LONGEST_WAIT:
+                seconds = LONGEST_WAIT
+        self._serve(self._ready(seconds))
         if timers:
             now = monotonic()
             if timers[0]._when <= now:
@@ -72,6 +74,14 @@ class Turner:
             handle = queue.popleft()
             if not handle._cancelled:
                 handle._run()
+
+    def _ready(self, seconds: float) -> list[int]:
+        if _wait is not None:
+            return _wait(self._epoll, seconds, MOST_EVENTS)
+        try:
+            return [fd << _BITS | events for fd, events in self._poll(seconds, MOST_EVENTS)]
+        except InterruptedError:
+            return []
 
     def _drop_cancelled(self) -> None:
         loop, timers = self._loop, self._timers
@@ -93,9 +103,10 @@ class Turner:
             heapify(timers)
             loop._timer_cancelled_count = 0
 
-    def _serve(self, events: list[tuple[int, int]]) -> None:
+    def _serve(self, ready: list[int]) -> None:
         reading = self.reading
-        for fd, event in events:
+        for one in ready:
+            fd, event = one >> _BITS, one & _EVENTS
             transport = reading.get(fd)
             if transport is not None and event & ~_OUT:
                 transport.read_ready()

@@ -96,6 +96,9 @@ class FrameDownstream:
         for event in self._cutter.feed(data):
             self._take(event)
 
+    def bypass(self, kept: bytearray, most: int) -> None:
+        """There is none: frames are made of events."""
+
     def cork(self) -> None:
         """Frames go out one by one."""
 

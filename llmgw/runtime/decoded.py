@@ -44,6 +44,9 @@ class Decoded:
     def splice_to(self, sink: Sink) -> None:
         self._inner.splice_to(_DecodingSink(sink, self._decode, self._end, self._inner))
 
+    def go_past(self, way: object) -> None:
+        """Nothing may: what comes is encoded."""
+
     def pause(self) -> None:
         self._inner.pause()
 

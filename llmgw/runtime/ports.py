@@ -12,6 +12,7 @@ from typing import Protocol
 from llmgw.core.circuit import Circuit, CircuitKey
 from llmgw.core.config import CircuitsConfig, Upstream
 from llmgw.core.errors import UpstreamError
+from llmgw.core.http import Bypass as Bypass
 from llmgw.core.http import ResponseHead as ResponseHead
 from llmgw.core.http import Sink as Sink
 from llmgw.core.http import UpstreamRequest as UpstreamRequest
@@ -42,6 +43,9 @@ class Exchange(Protocol):
 
     def splice_to(self, sink: Sink) -> None:
         """Push what is buffered and all that follows into `sink`. Called once."""
+
+    def go_past(self, way: Bypass | None) -> None:
+        """What comes from now on may go past the sink, as `way` says; None: it may not."""
 
     def pause(self) -> None:
         """Stop reading from the upstream's socket (backpressure)."""
@@ -146,6 +150,10 @@ class Downstream(Protocol):
     def write(self, data: bytes, chunk: bytes | None = None) -> None:
         """Body bytes; framing kept whole, so that another write or the end can always follow.
         `chunk`: the same bytes as one chunk, where they came so."""
+
+    def bypass(self, kept: bytearray, most: int) -> Bypass | None:
+        """A way to the client past `write`, for chunks that do not end an event stream: their
+        data come into `kept`, up to `most` bytes. None: there is none."""
 
     def cork(self) -> None:
         """What is sent from here on may wait for `uncork`, `finish` or `cut`, which follow at

@@ -14,7 +14,7 @@ from llmgw.core.config import StreamsConfig
 from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.core.tail import Tail
 from llmgw.core.types import Dialect
-from llmgw.runtime.ports import Downstream, Exchange
+from llmgw.runtime.ports import Bypass, Downstream, Exchange
 from llmgw.runtime.wheel import Wheel
 
 LINGER = 1.0  # how long an upstream may hold its connection after the terminal event, seconds
@@ -43,6 +43,7 @@ class Splice:
         "_since",
         "_tail",
         "_told_at",
+        "_way",
         "_wheel",
     )
 
@@ -68,6 +69,7 @@ class Splice:
         self._keepalive = keepalive(dialect)
         self._on_end: Ended | None = None  # None: it has ended, or not begun
         self._paused = False
+        self._way: Bypass | None = None  # for what need not come here
         self._since = self._told_at = wheel.now
 
     def start(self, released: bytes, on_end: Ended) -> None:
@@ -83,6 +85,8 @@ class Splice:
         if self._downstream.paused:
             self._pause()
         self._exchange.splice_to(self)  # where the terminal event is out, for its end alone
+        if self._on_end is not None:
+            self._open_way()
 
     async def run(self, released: bytes) -> UpstreamError | None:
         """The same for whoever waits. Raises `ClientStalled`."""
@@ -125,8 +129,11 @@ class Splice:
     # --- the wheel's side
 
     def tick(self, now: float) -> None:
-        if self._moved:
+        way = self._way
+        if self._moved or (way is not None and way.moved):
             self._moved = False
+            if way is not None:
+                way.moved = False
             self._since = self._told_at = now
             return
         quiet = now - self._since
@@ -145,9 +152,17 @@ class Splice:
 
     # --- inside
 
+    def _open_way(self) -> None:
+        room = self._tail.room
+        self._way = None if room is None else self._downstream.bypass(*room)
+        if self._way is not None:
+            self._exchange.go_past(self._way)
+
     def _finish(self) -> None:
         """The terminal event is out: the client need not wait for the upstream's socket."""
         self._finished = True
+        if self._way is not None:
+            self._exchange.go_past(None)
         self._tell(None)
 
     def _tell(self, what: UpstreamError | ClientStalled | None) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Protocol, cast
 
 from llmgw.core.errors import UpstreamError
+from llmgw.core.http import Bypass
 from llmgw.upstream.dial import Dial
 
 
@@ -38,13 +39,23 @@ class Keeper(Protocol):
 class Connection(asyncio.Protocol):
     """Serves one call at a time. What arrives while none does ends it."""
 
-    __slots__ = ("_keeper", "_occupant", "dial", "gone", "idle_since", "transport", "used")
+    __slots__ = (
+        "_has_way",
+        "_keeper",
+        "_occupant",
+        "dial",
+        "gone",
+        "idle_since",
+        "transport",
+        "used",
+    )
 
     transport: asyncio.Transport  # once it is made
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._occupant: Occupant | None = None
+        self._has_way = False
         self.gone = False
         self.used = False  # a call was served: the peer may be about to close it
         self.idle_since = 0.0
@@ -56,6 +67,7 @@ class Connection(asyncio.Protocol):
     def vacate(self, *, in_step: bool) -> None:
         """The call needs nothing more. Out of step, or with a request half sent: closed."""
         self._occupant = None
+        self.go_past(None)
         if self.gone:
             return
         if not in_step or self.transport.get_write_buffer_size():
@@ -67,6 +79,7 @@ class Connection(asyncio.Protocol):
     def drop(self) -> None:
         """Close at once and tell nobody but the keeper."""
         self._occupant = None
+        self.go_past(None)
         if not self.gone:
             self.gone = True
             if self.dial is None:
@@ -79,6 +92,16 @@ class Connection(asyncio.Protocol):
         """Close at once, as if the peer had, but leave no reason to repeat the call."""
         self.used = False
         self._end(ConnectionAbortedError())
+
+    def go_past(self, way: Bypass | None) -> None:
+        """What comes from now on need not come here; None: it must."""
+        if way is not None or self._has_way:
+            go_past = getattr(
+                self.transport, "go_past", None
+            )  # of the loop's own transports alone
+            if go_past is not None:
+                self._has_way = way is not None
+                go_past(way)
 
     def pause(self) -> None:
         if not self.transport.is_closing():

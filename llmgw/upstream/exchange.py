@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from llmgw.core.errors import FaultKind, UpstreamError
-from llmgw.core.http import ResponseHead, Sink
+from llmgw.core.http import Bypass, ResponseHead, Sink
 from llmgw.core.types import Body
 from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
@@ -34,6 +34,7 @@ class Exchange:
     _framing: Framing | None = None  # None: the head is not whole
     _sink: Sink | None = None
     _listener: Callable[[], None] | None = None
+    _way: Bypass | None = None
     head: ResponseHead  # once `has_head`
     stale = False  # a reused connection was closed before any response byte
     ended = False
@@ -115,6 +116,11 @@ class Exchange:
         if ended:
             sink.end(self.fault)
 
+    def go_past(self, way: Bypass | None) -> None:
+        """It is open only between chunks: what looks like one may be the data of another."""
+        self._way = way
+        self._set_way()
+
     def pause(self) -> None:
         if not self.ended:
             self._paused = True
@@ -167,6 +173,8 @@ class Exchange:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
+        elif self._way is not None:
+            self._set_way()
         self._tell()
 
     def _come_whole(self, body: bytes) -> None:
@@ -272,6 +280,11 @@ class Exchange:
             if not self.ended and not self._paused:
                 self._connection.resume()
         return data
+
+    def _set_way(self) -> None:
+        framing = self._framing
+        if not self.ended and framing is not None:
+            self._connection.go_past(self._way if framing.is_between_chunks else None)
 
     def _finish(self, framing: Framing) -> None:
         if self.ended:  # the sink has just aborted

@@ -33,6 +33,11 @@ class Framing(ABC):
 
     until_eof: ClassVar[bool] = False  # an orderly end of the connection makes the body whole
 
+    @property
+    def is_between_chunks(self) -> bool:
+        """Whether a chunk of the chunked coding comes next."""
+        return False
+
     def __init__(self) -> None:
         self.done = False  # the body has ended, whole
         self.flaw = ""  # what is wrong with the framing, in our words
@@ -90,6 +95,10 @@ class Chunked(Framing):
         self._expects = _Part.SIZE
         self._left = 0  # data bytes that the current chunk still lacks
         self._held = b""  # a piece that was cut, to be read again; bounded
+
+    @property
+    def is_between_chunks(self) -> bool:
+        return self._expects is _SIZE and not self._held and not self.flaw
 
     def feed(self, data: bytes) -> bytes:
         self.was_chunk = False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import HttpVersion11, web
 
+from llmgw.core.http import Bypass
 from llmgw.core.lines import header_lines
 from llmgw.core.types import Headers
 from llmgw.web.access import Ending
@@ -32,11 +33,12 @@ class HttpDownstream:
 
     # What a whole answer in one write does not change stands in the class; what each event of a
     # stream asks for comes first, to lie together.
-    bytes_sent = 0
+    _sent = 0  # bytes of the body
     _transport: asyncio.Transport | None = None  # of an answer that goes out in parts
     _corked: bytes | None = None  # what waits to go out with what follows
     _chunked = False
     _ended = False
+    _way: Bypass | None = None
     _head_only = False
     status = 0
     ending = Ending.WHOLE
@@ -57,6 +59,10 @@ class HttpDownstream:
     @property
     def committed(self) -> bool:
         return self.status != 0
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._sent if self._way is None else self._sent + self._way.passed
 
     @property
     def ended(self) -> bool:
@@ -90,7 +96,7 @@ class HttpDownstream:
             body = b""
         self._begin(status, keep)
         self._ended = True
-        self.bytes_sent = len(body)
+        self._sent = len(body)
         self._connection.write(head + body)
 
     def commit(self, status: int, headers: Headers | bytes) -> None:
@@ -111,10 +117,17 @@ class HttpDownstream:
     def write(self, data: bytes, chunk: bytes | None = None) -> None:
         if self._ended or self._head_only or not data:
             return
-        self.bytes_sent += len(data)
+        self._sent += len(data)
         if self._chunked:
             data = chunk or b"%x\r\n%b\r\n" % (len(data), data)
         self._send(data)
+
+    def bypass(self, kept: bytearray, most: int) -> Bypass | None:
+        make = getattr(self._transport, "bypass", None)  # of the loop's own transports alone
+        if make is None or not self._chunked or self._ended or self._head_only:
+            return None
+        self._way = make(kept, most)
+        return self._way
 
     def cork(self) -> None:
         if self._corked is None:
@@ -187,7 +200,7 @@ class WholeDownstream(HttpDownstream):
             super().respond(status, headers, body)
             return
         self.status = status
-        self.bytes_sent = len(body)
+        self._sent = len(body)
         self._keep = self._ended = True
         connection.write(
             b"HTTP/1.1 200 OK\r\n%b%b%bcontent-length: %d\r\n\r\n%b"

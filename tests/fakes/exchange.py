@@ -54,6 +54,8 @@ class FakeExchange:
         assert self.sink is not None
         self.sink.feed(data)
 
+    def go_past(self, way: object) -> None: ...
+
     def pause(self) -> None:
         self.paused = True
 
