@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from llmgw.core import document
 from llmgw.core.errors import FaultKind
@@ -25,12 +26,14 @@ class Held:
     """Nothing to send: another attempt may still take this one's place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """Send `data`, which is all that has come so far; what follows passes unparsed."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     cause: ReleaseCause
+
+    def __repr__(self) -> str:
+        return f"Release(cause={self.cause!r})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llmgw.core import document
 
@@ -17,16 +17,18 @@ BLANK_LINE_ENDINGS = (b"\n\n", b"\n\r\n", b"\r\r", b"\n\r", b"\r\r\n")
 _LONGEST_OPEN = 2  # "\r\n" may be the first half of a blank line
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One block of the stream with the blank line that ends it.
 
     Without data it is nothing to a client: comments, or fields that the standard ignores.
     """
 
-    raw: bytes = field(repr=False)
+    raw: bytes
     name: str | None
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Event(name={self.name!r})"  # what it says is nobody's to read
 
 
 class EventCutter:

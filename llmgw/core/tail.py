@@ -6,8 +6,8 @@ A push costs one copy into the retained bytes. Whatever is asked for is looked f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from llmgw.core.conclusion import LAST_EVENTS, SAID, outcome_of
 from llmgw.core.conclusion import Outcome as Outcome
@@ -46,8 +46,7 @@ class EndingKind(StrEnum):
     BROKEN = "broken"  # inside an event: nothing can be said any more
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How the upstream's bytes ended. `completion` (line ends, or nothing) goes out first."""
 
     kind: EndingKind

@@ -19,6 +19,8 @@ import uvloop
 from llmgw.daemon.transport import SocketTransport
 from llmgw.daemon.turn import Turner
 
+MOST_ACCEPTED = 64  # connections that are taken in a turn
+
 
 class FairLoop(asyncio.SelectorEventLoop):
     """Serves each ready socket once a turn."""
@@ -53,6 +55,24 @@ class FairLoop(asyncio.SelectorEventLoop):
     def adopt(self, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
         """Give the protocol its transport for a socket that is connected, at once."""
         SocketTransport(self, sock, protocol, None, None).start(None)
+
+    def _accept_connection(
+        self, make: Any, sock: Any, sslcontext: Any = None, server: Any = None, *rest: Any
+    ) -> None:
+        """As asyncio's own, which takes a task and a future for each."""
+        if sslcontext is not None:
+            super()._accept_connection(make, sock, sslcontext, server, *rest)  # type: ignore[misc]
+            return
+        for _ in range(MOST_ACCEPTED):
+            try:
+                came, peer = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # it will meet the same, and waits until there may be room for more
+                super()._accept_connection(make, sock, None, server, *rest)  # type: ignore[misc]
+                return
+            came.setblocking(False)
+            SocketTransport(self, came, make(), {"peername": peer}, server).start(None)
 
     def _make_socket_transport(
         self,

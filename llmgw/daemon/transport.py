@@ -9,32 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from asyncio import futures, trsock
+from asyncio import futures
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
+from llmgw.daemon.bypass import Bypass, Outlet
 from llmgw.daemon.direct import Bytes, carry, recv, send
+from llmgw.daemon.ends import tell
 
 HIGH_WATER = 64 * 1024  # bytes that wait before the protocol is told, as asyncio has it
 
-_carry: Final = carry
 _recv: Final = recv
 _send: Final = send
 _wake: Any = futures._set_result_unless_cancelled  # type: ignore[attr-defined]
 
 
-class Bypass:
-    """From one socket to another past both their protocols: for what nobody need look at."""
-
-    def __init__(self, to: SocketTransport, kept: bytearray, most: int) -> None:
-        self.to = to
-        self.kept = kept
-        self.most = most  # bytes in `kept`
-        self.passed = 0  # bytes of data
-        self.moved = False
-
-
-class SocketTransport:
+class SocketTransport(Outlet):
     """An `asyncio.Transport`, but for its base class, whose slots would be in the way."""
 
     _start_tls_compatible: ClassVar[bool] = True  # asyncio's `start_tls` asks for it
@@ -48,11 +38,10 @@ class SocketTransport:
         server: Any,
     ) -> None:
         # What each event asks for comes first: it lies in one line of the processor's cache.
+        super().__init__(sock.fileno())
         self._protocol = protocol
-        self._fd = sock.fileno()
         self._is_plain = not isinstance(protocol, asyncio.BufferedProtocol)
         self._lost = False  # connection_lost is on its way, or has come
-        self._writes_now = True  # nothing waits before what is written, nor forbids it
         self._closing = False
         self._eof = False  # nothing more may be written
         self._bypass: Bypass | None = None
@@ -62,7 +51,7 @@ class SocketTransport:
         self._server = server
         self._unsent = bytearray()
         self._high, self._low = HIGH_WATER, HIGH_WATER // 4
-        self._extra = _known_of(sock, extra)
+        self._extra = extra or {}
         if server is not None:
             server._attach()
         if sock.family in (socket.AF_INET, socket.AF_INET6):
@@ -74,7 +63,7 @@ class SocketTransport:
         """Tell the protocol, then read for it, and wake who waits for that."""
         self._tell(self._protocol.connection_made, self)
         if self.is_reading():
-            self._loop.watch(self._fd, self)
+            self._loop.watch(self.fd, self)
         if waiter is not None:
             _wake(waiter, None)
 
@@ -85,7 +74,7 @@ class SocketTransport:
             self._fill()
             return
         try:
-            data = _recv(self._fd) if self._bypass is None else self._carry(self._bypass)
+            data = _recv(self.fd) if self._bypass is None else self._bypass.carry(self.fd)
         except OSError as error:
             self._force_close(error)
             return
@@ -102,7 +91,7 @@ class SocketTransport:
         if self._lost:
             return
         try:
-            sent = _send(self._fd, self._unsent)
+            sent = _send(self.fd, self._unsent)
         except OSError as error:
             self._force_close(error)
             return
@@ -110,8 +99,8 @@ class SocketTransport:
         self._may_resume_protocol()  # which may write
         if self._unsent or self._lost:
             return
-        self._loop._remove_writer(self._fd)
-        self._writes_now = not self._eof
+        self._loop._remove_writer(self.fd)
+        self.writes_now = not self._eof
         if self._closing:
             self._lose(None)
         elif self._eof:
@@ -120,7 +109,8 @@ class SocketTransport:
     # --- the protocol's side
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._extra.get(name, default)
+        told = tell(self._extra, name, self._sock)
+        return default if told is None else told
 
     def set_protocol(self, protocol: Any) -> None:
         self._protocol = protocol
@@ -138,28 +128,28 @@ class SocketTransport:
     def pause_reading(self) -> None:
         if self.is_reading():
             self._is_paused = True
-            self._loop.unwatch(self._fd)
+            self._loop.unwatch(self.fd)
 
     def resume_reading(self) -> None:
         if self._is_paused and not self._closing:
             self._is_paused = False
-            self._loop.watch(self._fd, self)
+            self._loop.watch(self.fd, self)
 
     def write(self, data: Bytes) -> None:
-        if not self._writes_now:
+        if not self.writes_now:
             self._write_behind(data)
             return
         try:
-            sent = _send(self._fd, data)
+            sent = _send(self.fd, data)
         except OSError as error:
             self._force_close(error)
             return
         if sent < len(data):
-            self._wait_to_write(memoryview(data)[sent:])
+            self.wait_to_write(memoryview(data)[sent:])
 
     def bypass(self, kept: bytearray, most: int) -> Bypass | None:
         """A way to here for what another socket gets (`direct.carry`); None: there is none."""
-        return None if _carry is None else Bypass(self, kept, most)
+        return None if carry is None else Bypass(self, kept, most)
 
     def go_past(self, way: Bypass | None) -> None:
         """What is read from now on may go that way; the protocol gets what does not."""
@@ -173,7 +163,7 @@ class SocketTransport:
 
     def write_eof(self) -> None:
         if not self._closing and not self._eof:
-            self._eof, self._writes_now = True, False
+            self._eof, self.writes_now = True, False
             if not self._unsent:
                 self._shut_down()
 
@@ -196,7 +186,7 @@ class SocketTransport:
         """What is unsent goes out first."""
         if not self._closing:
             self._closing = True
-            self._loop.unwatch(self._fd)
+            self._loop.unwatch(self.fd)
             if not self._unsent:
                 self._lose_soon(None)
 
@@ -205,26 +195,10 @@ class SocketTransport:
 
     # --- inside
 
-    def _carry(self, way: Bypass) -> bytes | None:
-        """What has come and did not go that way."""
-        to = way.to
-        if _carry is None or not to._writes_now:
-            return _recv(self._fd)
-        came = _carry(self._fd, to._fd, way.kept, way.most)
-        if came is None or isinstance(came, bytes):
-            return came
-        way.moved = True
-        if isinstance(came, int):
-            way.passed += came
-        else:
-            way.passed += came[0]
-            to._wait_to_write(came[1])
-        return None
-
-    def _wait_to_write(self, rest: Bytes) -> None:
-        self._writes_now = False
+    def wait_to_write(self, rest: Bytes) -> None:
+        self.writes_now = False
         self._unsent += rest
-        self._loop._add_writer(self._fd, self.write_ready)
+        self._loop._add_writer(self.fd, self.write_ready)
         self._may_pause_protocol()
 
     def _fill(self) -> None:
@@ -256,7 +230,7 @@ class SocketTransport:
             self._fail(error, "eof_received")
             return
         if stays_open:
-            self._loop.unwatch(self._fd)
+            self._loop.unwatch(self.fd)
         else:
             self.close()
 
@@ -306,16 +280,16 @@ class SocketTransport:
         self._unsent.clear()
         if not self._closing:
             self._closing = True
-            self._loop.unwatch(self._fd)
+            self._loop.unwatch(self.fd)
         self._lose_soon(error)
 
     def _lose_soon(self, error: BaseException | None) -> None:
-        self._loop._remove_writer(self._fd)
+        self._loop._remove_writer(self.fd)
         self._loop.call_soon(self._lose, error)
-        self._lost, self._writes_now = True, False
+        self._lost, self.writes_now = True, False
 
     def _lose(self, error: BaseException | None) -> None:
-        self._lost, self._writes_now = True, False
+        self._lost, self.writes_now = True, False
         try:
             self._protocol.connection_lost(error)
         finally:
@@ -324,16 +298,3 @@ class SocketTransport:
             if self._server is not None:
                 self._server._detach()
                 self._server = None
-
-
-def _known_of(sock: socket.socket, extra: dict[str, Any] | None) -> dict[str, Any]:
-    """What `get_extra_info` knows; a peer that is gone already has no name."""
-    known: dict[str, Any] = {"socket": trsock.TransportSocket(sock), "peername": None}
-    for name, find in (("sockname", sock.getsockname), ("peername", sock.getpeername)):
-        try:
-            known[name] = find()
-        except OSError:
-            known[name] = None
-    if extra:
-        known.update(extra)
-    return known

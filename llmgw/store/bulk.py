@@ -8,10 +8,8 @@ left to the general way, which writes the same rows.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from llmgw.store.bulk_rows import (
     LAST_ATTEMPT,
@@ -22,6 +20,7 @@ from llmgw.store.bulk_rows import (
     statement,
 )
 from llmgw.store.inserts import sqlite_insert
+from llmgw.store.own_thread import OwnThread
 from llmgw.store.rows import Value
 from llmgw.store.settled import Settled
 
@@ -33,36 +32,15 @@ _ADD_SHARED = f"INSERT INTO temp.shared VALUES (?{', ?' * len(SHARED)})"  # noqa
 
 
 class Bulk:
-    """Batches one after another. Its connection is made when first needed, and anew after a
-    fault: whatever was open on the old one is rolled back with it."""
+    """Batches one after another."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="llmgw-bulk")
-        self._open: _Connection | None = None
+        self._thread = OwnThread(lambda: _Connection(connect()), "llmgw-bulk")
+        self.close = self._thread.close
 
     async def write(self, batch: Sequence[Settled]) -> None:
         """Committed when this returns. Cancelled, it goes on, and may be repeated."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._write, batch)
-
-    async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._drop)
-        self._thread.shutdown(wait=False)
-
-    def _write(self, batch: Sequence[Settled]) -> None:
-        try:
-            if self._open is None:
-                self._open = _Connection(self._connect())
-            self._open.write(batch)
-        except BaseException:
-            self._drop()
-            raise
-
-    def _drop(self) -> None:
-        connection, self._open = self._open, None
-        if connection is not None:
-            connection.close()
+        await self._thread.run(lambda connection: connection.write(batch))
 
 
 class _Connection:

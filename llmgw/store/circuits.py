@@ -14,10 +14,13 @@ from llmgw.core.config import CircuitsConfig
 from llmgw.core.settle import Changes
 from llmgw.store.circuit_rows import CircuitRows
 from llmgw.store.demotion_rows import demote, load_demotions
+from llmgw.store.glance import Glance
 from llmgw.store.reader import Reader
 from llmgw.store.schema import LEDGER
 from llmgw.store.transaction import Transaction
 from llmgw.store.writer import Writer
+
+_NEWEST = Glance(select(LEDGER.c.version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ class Circuits:
 
     async def changed_since(self, cursor: int, *, now: float) -> View | None:
         """None: no gateway has changed anything (one query of one row)."""
-        if await self._reader.read(_cursor) == cursor:
+        ((newest,),) = await self._reader.glance(_NEWEST)
+        if newest == cursor:
             return None
         return await self.load(now=now)
 
@@ -119,4 +123,4 @@ def _by_key(changes: Changes) -> dict[CircuitKey, list[CircuitEvent]]:
 
 
 async def _cursor(connection: AsyncConnection) -> int:
-    return int((await connection.execute(select(LEDGER.c.version))).scalar_one())
+    return int((await connection.execute(_NEWEST.select)).scalar_one())

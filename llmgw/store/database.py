@@ -19,6 +19,8 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from llmgw.store.bulk import Bulk
 from llmgw.store.errors import StoreError, StoreFault, store_error
+from llmgw.store.glance import Glance
+from llmgw.store.own_thread import OwnThread
 from llmgw.store.schema import META
 from llmgw.store.settled import Settled
 
@@ -50,11 +52,13 @@ class Database:
         *,
         keeper: sqlite3.Connection | None = None,
         bulk: Bulk | None = None,
+        glances: OwnThread[sqlite3.Connection] | None = None,
     ) -> None:
         """`keeper` holds a database in memory for as long as the process wants it; `bulk` writes
-        into a file."""
+        into a file, and `glances` reads it."""
         self.engine = engine
         self._bulk = bulk
+        self._glances = glances
         self._reading = engine.execution_options(**{_READING: True})
         self._keeper = keeper
 
@@ -82,6 +86,16 @@ class Database:
         async with _mapped(), self._reading.connect() as connection:
             yield connection
 
+    async def glance(self, query: Glance, **values: float) -> list[Sequence[Any]]:
+        """The rows of one statement, without a transaction around it."""
+        if self._glances is None:
+            async with self.read() as connection:
+                return list(await connection.execute(query.select, values))
+        text, names = query.of(self.engine)
+        bound = [values[name] for name in names]
+        async with _mapped():
+            return await self._glances.run(lambda own: own.execute(text, bound).fetchall())
+
     async def probe(self) -> None:
         """Find out whether SQLite's file can be opened, before the driver gives it a thread:
         where it can't, that thread ends after everything else, with a traceback."""
@@ -96,8 +110,9 @@ class Database:
 
     async def close(self) -> None:
         await self.engine.dispose()
-        if self._bulk is not None:
-            await self._bulk.close()
+        for thread in (self._bulk, self._glances):
+            if thread is not None:
+                await thread.close()
         if self._keeper is not None:
             self._keeper.close()
 
@@ -136,8 +151,10 @@ def _sqlite(url: URL) -> Database:
     )
     event.listen(engine.sync_engine, "connect", _set_up_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    bulk = Bulk(partial(_open_for_bulk, engine)) if keeper is None else None
-    return Database(engine, keeper=keeper, bulk=bulk)
+    if keeper is not None:
+        return Database(engine, keeper=keeper)
+    open_own = partial(_open_for_a_thread, engine)
+    return Database(engine, bulk=Bulk(open_own), glances=OwnThread(open_own, "llmgw-glance"))
 
 
 def _open_and_close(engine: AsyncEngine) -> None:
@@ -148,7 +165,7 @@ def _open_and_close(engine: AsyncEngine) -> None:
         connection.close()
 
 
-def _open_for_bulk(engine: AsyncEngine) -> sqlite3.Connection:
+def _open_for_a_thread(engine: AsyncEngine) -> sqlite3.Connection:
     connection = _open_directly(engine, timeout=BUSY_TIMEOUT, isolation_level=None)
     try:
         for pragma in PRAGMAS:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from sqlalchemy import delete, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import bindparam, delete, or_, select
 
 from llmgw.core.types import UpstreamName
+from llmgw.store.glance import Glance
 from llmgw.store.inserts import insert_into
 from llmgw.store.reader import Reader
 from llmgw.store.schema import DRAINS
@@ -15,6 +15,12 @@ from llmgw.store.transaction import Transaction
 from llmgw.store.writer import Writer
 
 FOREVER = float("inf")
+
+_LASTING = Glance(
+    select(DRAINS.c.node, DRAINS.c.until).where(
+        or_(DRAINS.c.until.is_(None), DRAINS.c.until > bindparam("now"))
+    )
+)
 
 
 class Drains:
@@ -51,13 +57,5 @@ class Drains:
 
     async def current(self, *, now: float) -> dict[UpstreamName, float]:
         """Until when each node is drained."""
-        lasting = or_(DRAINS.c.until.is_(None), DRAINS.c.until > now)
-        query = select(DRAINS.c.node, DRAINS.c.until).where(lasting)
-
-        async def read(connection: AsyncConnection) -> dict[UpstreamName, float]:
-            found = await connection.execute(query)
-            return {
-                UpstreamName(node): FOREVER if until is None else until for node, until in found
-            }
-
-        return await self._reader.read(read)
+        found = await self._reader.glance(_LASTING, now=now)
+        return {UpstreamName(node): FOREVER if until is None else until for node, until in found}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from llmgw.store.database import Database
 from llmgw.store.errors import StoreError, StoreFault
+from llmgw.store.glance import Glance
 
 T = TypeVar("T")
 Query = Callable[[AsyncConnection], Awaitable[T]]
@@ -39,14 +40,16 @@ class Reader:
 
     async def read(self, query: Query[T]) -> T:
         """At once, on a connection of the caller's task: for loops, not for handlers."""
-        for attempt in range(1, TRIES + 1):
-            try:
-                async with self._database.read() as connection:
-                    return await query(connection)
-            except StoreError as error:
-                if attempt == TRIES or error.fault is not StoreFault.UNREACHABLE:
-                    raise
-        raise AssertionError("the last try returns or raises")
+
+        async def once() -> T:
+            async with self._database.read() as connection:
+                return await query(connection)
+
+        return await _again(once)
+
+    async def glance(self, query: Glance, **values: float) -> list[Sequence[Any]]:
+        """The rows of one statement, at once: as `read`, for what is asked all the time."""
+        return await _again(lambda: self._database.glance(query, **values))
 
     async def run(self) -> None:
         while True:
@@ -67,6 +70,16 @@ class Reader:
         else:
             if not future.done():
                 future.set_result(value)
+
+
+async def _again(once: Callable[[], Awaitable[T]]) -> T:
+    for attempt in range(1, TRIES + 1):
+        try:
+            return await once()
+        except StoreError as error:
+            if attempt == TRIES or error.fault is not StoreFault.UNREACHABLE:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _fail(future: asyncio.Future[Any], error: StoreError | None) -> None:

@@ -17,8 +17,17 @@ def counted_statements(database: Database) -> Iterator[list[str]]:
         if not statement.startswith("BEGIN"):
             seen.append(statement)
 
+    glance = database.glance
+
+    async def note_glance(query, **values):
+        seen.append(str(query.select))
+        return await glance(query, **values)
+
+    if database._glances is not None:  # whose thread knows nothing of SQLAlchemy
+        database.glance = note_glance
     event.listen(database.engine.sync_engine, "before_cursor_execute", note)
     try:
         yield seen
     finally:
+        database.__dict__.pop("glance", None)
         event.remove(database.engine.sync_engine, "before_cursor_execute", note)

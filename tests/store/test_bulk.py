@@ -97,7 +97,7 @@ async def test_every_length_of_statement_and_every_likeness_in_one_batch(store_o
 async def test_a_statement_carries_many_rows(store_on_file):
     await store_on_file.database.write_settled([kept(settled("first"))])
     statements = []
-    store_on_file.database._bulk._open._connection.set_trace_callback(statements.append)
+    store_on_file.database._bulk._thread._open._connection.set_trace_callback(statements.append)
 
     batch = [kept(settled(f"r{n}")) for n in range(128 + 16 + 4 + 1)]
     await store_on_file.database.write_settled(batch)
@@ -116,7 +116,7 @@ async def test_what_requests_have_in_common_is_kept_once_and_not_for_ever(
 
     requests, _ = await contents(store_on_file)
     assert [row[6] for row in requests] == ["m0", "m1", "m2"] * 3
-    assert len(store_on_file.database._bulk._open._shared) <= 3
+    assert len(store_on_file.database._bulk._thread._open._shared) <= 3
 
 
 def test_a_part_is_new_once():
@@ -179,7 +179,7 @@ async def test_a_request_that_the_database_never_takes_costs_no_other(store_on_f
 async def test_a_part_that_is_missing_loses_no_row(store_on_file):
     store_on_file.requests.record(settled("r1"))
     await store_on_file.writer.flush()
-    store_on_file.database._bulk._open._connection.execute("DELETE FROM temp.shared")
+    store_on_file.database._bulk._thread._open._connection.execute("DELETE FROM temp.shared")
 
     store_on_file.requests.record(settled("r2"))
 
@@ -189,14 +189,14 @@ async def test_a_part_that_is_missing_loses_no_row(store_on_file):
 
 async def test_a_batch_that_is_given_up_is_written_once(url, tmp_path, monkeypatch):
     store = await open_store(url, state_dir=tmp_path, instance=ONE)
-    begun, go_on, write = threading.Event(), threading.Event(), store.database._bulk._write
+    begun, go_on, write = threading.Event(), threading.Event(), store.database._bulk._thread._run
 
     def held_up(batch):
         begun.set()
         go_on.wait()
         write(batch)
 
-    monkeypatch.setattr(store.database._bulk, "_write", held_up)
+    monkeypatch.setattr(store.database._bulk._thread, "_run", held_up)
     for n in range(500):
         store.requests.record(settled(f"r{n:03}"))
     flush = asyncio.create_task(store.writer.flush())
