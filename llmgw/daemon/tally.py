@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from llmgw.core.realtime import REALTIME
 from llmgw.core.routes import BY_PATH, ID_ROUTES
 from llmgw.core.turns import TURNS
@@ -11,12 +9,12 @@ from llmgw.observe import logs
 from llmgw.observe.access_lines import Stencil
 from llmgw.observe.metrics import REQUEST_DURATION, REQUESTS, child, model_label, status_label
 from llmgw.observe.plain import Counter
-from llmgw.runtime.gateway import Gateway
 from llmgw.web.access import AccessRecord
+from llmgw.web.ports import Gateway
 
 COUNTED = frozenset(BY_PATH) | {route.path for route in ID_ROUTES} | {REALTIME.path}
 SWITCHED = (TURNS.path, 101)  # each turn on it counts itself
-MAX_KINDS: Final = 2000
+MAX_KINDS = 2000
 
 _Kind = tuple[Stencil, Counter | None]
 

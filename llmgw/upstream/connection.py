@@ -7,11 +7,18 @@ from typing import Protocol, cast
 
 from llmgw.core.errors import UpstreamError
 from llmgw.core.http import Bypass
+from llmgw.core.types import Body
 from llmgw.upstream.dial import Dial
+
+LARGE = 64 * 1024  # bytes of a body that is not worth a copy
 
 
 class Occupant(Protocol):
     """The call that a connection serves at the moment."""
+
+    @property
+    def is_between_chunks(self) -> bool:
+        """Whether a chunk of the chunked coding comes next."""
 
     def receive(self, data: bytes) -> None:
         """Bytes of one read, never empty."""
@@ -40,9 +47,9 @@ class Connection(asyncio.Protocol):
     """Serves one call at a time. What arrives while none does ends it."""
 
     __slots__ = (
-        "_has_way",
         "_keeper",
         "_occupant",
+        "_way",
         "dial",
         "gone",
         "idle_since",
@@ -55,7 +62,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._occupant: Occupant | None = None
-        self._has_way = False
+        self._way: Bypass | None = None
         self.gone = False
         self.used = False  # a call was served: the peer may be about to close it
         self.idle_since = 0.0
@@ -95,13 +102,19 @@ class Connection(asyncio.Protocol):
 
     def go_past(self, way: Bypass | None) -> None:
         """What comes from now on need not come here; None: it must."""
-        if way is not None or self._has_way:
-            go_past = getattr(
-                self.transport, "go_past", None
-            )  # of the loop's own transports alone
-            if go_past is not None:
-                self._has_way = way is not None
-                go_past(way)
+        if way is not self._way:
+            self._way = way
+            self._open_way()
+
+    def send(self, head: bytes, body: Body) -> None:
+        transport = self.transport
+        if len(body) > LARGE:  # not joined, and what the socket does not take is not copied twice
+            transport.write(head)
+            transport.write(memoryview(body))
+        elif body:
+            transport.writelines((head, body))
+        else:
+            transport.write(head)
 
     def pause(self) -> None:
         if not self.transport.is_closing():
@@ -130,6 +143,8 @@ class Connection(asyncio.Protocol):
             self.drop()
         else:
             occupant.receive(data)
+            if self._way is not None:
+                self._open_way()
 
     def eof_received(self) -> None:
         """A half-closed upstream has nothing more to say; what is unsent is not waited for."""
@@ -137,6 +152,14 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(error)
+
+    def _open_way(self) -> None:
+        """It is open only between chunks: what looks like one may be the data of another."""
+        go_past = getattr(self.transport, "go_past", None)  # the loop's own alone have it
+        if go_past is not None:
+            occupant = self._occupant
+            is_open = occupant is not None and occupant.is_between_chunks
+            go_past(self._way if is_open else None)
 
     def _end(self, error: Exception | None) -> None:
         occupant = self._occupant

@@ -1,8 +1,7 @@
 """One call on one connection: the request goes out, the head is awaited, the body comes in.
 
 Before the first visible event a body is pulled with `read`, or with `take` by a listener that is
-told of every change; from `splice_to` on, each read of the socket becomes one synchronous call of
-the sink: no task, future, copy or lock for an event.
+told of every change; from `splice_to` on, each read is one synchronous call of the sink at most.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from llmgw.upstream.connection import Connection
 from llmgw.upstream.framing import Framing
 from llmgw.upstream.head import Answer, HeadReader, read_at_once
 
-LARGE = 64 * 1024  # bytes of a body that is not worth a copy
 MAX_UNREAD = 256 * 1024  # bytes that wait for `read` before the socket is left alone
 
 OnSent = Callable[[Callable[[UpstreamError], None]], None]
@@ -34,7 +32,6 @@ class Exchange:
     _framing: Framing | None = None  # None: the head is not whole
     _sink: Sink | None = None
     _listener: Callable[[], None] | None = None
-    _way: Bypass | None = None
     head: ResponseHead  # once `has_head`
     stale = False  # a reused connection was closed before any response byte
     ended = False
@@ -52,6 +49,10 @@ class Exchange:
         self._connection = connection
         self._method = method
         self._chunks: list[bytes] = []
+
+    @property
+    def is_between_chunks(self) -> bool:
+        return self._framing is not None and self._framing.is_between_chunks
 
     @property
     def has_head(self) -> bool:
@@ -117,9 +118,8 @@ class Exchange:
             sink.end(self.fault)
 
     def go_past(self, way: Bypass | None) -> None:
-        """It is open only between chunks: what looks like one may be the data of another."""
-        self._way = way
-        self._set_way()
+        if not self.ended:
+            self._connection.go_past(way)
 
     def pause(self) -> None:
         if not self.ended:
@@ -173,8 +173,6 @@ class Exchange:
             self._finish(framing)
         elif framing.flaw:
             self._break(framing)
-        elif self._way is not None:
-            self._set_way()
         self._tell()
 
     def _come_whole(self, body: bytes) -> None:
@@ -209,13 +207,7 @@ class Exchange:
         if connection.dial is not None:
             self._unsent = head, body
             return
-        if len(body) > LARGE:  # not joined, and what the socket does not take is not copied twice
-            connection.transport.write(head)
-            connection.transport.write(memoryview(body))
-        elif body:
-            connection.transport.writelines((head, body))
-        else:
-            connection.transport.write(head)
+        connection.send(head, body)
 
     def reached(self) -> None:
         """What could not be sent before the connection was made goes out."""
@@ -280,11 +272,6 @@ class Exchange:
             if not self.ended and not self._paused:
                 self._connection.resume()
         return data
-
-    def _set_way(self) -> None:
-        framing = self._framing
-        if not self.ended and framing is not None:
-            self._connection.go_past(self._way if framing.is_between_chunks else None)
 
     def _finish(self, framing: Framing) -> None:
         if self.ended:  # the sink has just aborted

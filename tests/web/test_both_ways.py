@@ -175,6 +175,49 @@ async def test_what_one_upstream_answers(sent, script):
     assert [len(one) for one in seen.attempts] == [1]
 
 
+LIKE_A_CHUNK = chunk(HI)
+PIECES = {
+    "event by event": ([chunk(ROLE), chunk(HI), chunk(HI), chunk(HI), chunk(USAGE), chunk(DONE)]),
+    "events that come together": [chunk(HI), chunk(HI) * 40, chunk(HI) * 3, chunk(DONE)],
+    "events that are cut": [chunk(HI), chunk(HI) + chunk(HI)[:9], chunk(HI)[9:], chunk(DONE)],
+    "a chunk cut where its data look like chunks": [
+        chunk(HI),
+        chunk(b": " + LIKE_A_CHUNK * 2 + b"\n\n")[: len("72\r\n: ")],
+        LIKE_A_CHUNK,
+        LIKE_A_CHUNK,
+        b"\n\n\r\n",
+        chunk(HI),
+        chunk(DONE),
+    ],
+    "more than is retained": [
+        chunk(HI),
+        *[chunk(b": " + b"x" * 9000 + b"\n\n")] * 20,
+        chunk(DONE),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+async def test_the_right_values_of_a_stream(name):
+    pieces = PIECES[name]
+    body = dechunked(b"".join(pieces))
+
+    seen = await both(asks(streaming()), a=[sends(CHUNKED, *pieces, LAST_CHUNK)])
+
+    assert [told[0::2] for told in seen.told] == [(200, body)]
+    assert outcomes(seen) == [[Outcome.SUCCEEDED]]
+    assert [record[2:4] for record in seen.records] == [(200, len(body))]
+
+
+def dechunked(framed):
+    body = b""
+    while framed:
+        line, _, framed = framed.partition(b"\r\n")
+        size = int(line, 16)
+        body, framed = body + framed[:size], framed[size + 2 :]
+    return body
+
+
 async def test_the_right_values_of_a_plain_success():
     seen = await both(asks(chat()), a=[OK])
 
