@@ -26,31 +26,23 @@ class FairLoop(asyncio.SelectorEventLoop):
     """Serves each ready socket once a turn."""
 
     _turner: Turner | None = None
-    _measures = False
 
     def __init__(self) -> None:
         selector = EpollSelector()
         super().__init__(selector)
-        self._turner = Turner(self, selector)
-        self._reading = self._turner.reading
+        turner = self._turner = Turner(self, selector)
+        self.watch, self.unwatch = turner.watch, turner.unwatch
+        self.watch_writes, self.unwatch_writes = turner.watch_writes, turner.unwatch_writes
 
     def set_debug(self, enabled: bool) -> None:
-        self._measures = enabled
+        if self._turner is not None:
+            self._turner.measures = enabled
         super().set_debug(enabled)
 
     def stop(self) -> None:
         if self._turner is not None:
             self._turner.halts = True
         super().stop()
-
-    def watch(self, fd: int, transport: SocketTransport) -> None:
-        """Read it whenever there is something."""
-        cast(Any, self)._add_reader(fd, transport.read_ready)
-        self._reading[fd] = transport
-
-    def unwatch(self, fd: int) -> None:
-        self._reading.pop(fd, None)
-        cast(Any, self)._remove_reader(fd)
 
     def adopt(self, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
         """Give the protocol its transport for a socket that is connected, at once."""
@@ -88,12 +80,7 @@ class FairLoop(asyncio.SelectorEventLoop):
         return cast(asyncio.BaseTransport, made)
 
     def _run_once(self) -> None:
-        turner = cast(Turner, self._turner)
-        if self._measures:  # each callback
-            super()._run_once()  # type: ignore[misc] # asyncio has no stub of it
-            turner.take_over()
-        else:
-            turner.run()
+        cast(Turner, self._turner).run()
 
 
 def new_loop(kind: str) -> asyncio.AbstractEventLoop:

@@ -99,10 +99,10 @@ class SocketTransport(Outlet):
         self._may_resume_protocol()  # which may write
         if self._unsent or self._lost:
             return
-        self._loop._remove_writer(self.fd)
+        self._loop.unwatch_writes(self.fd)
         self.writes_now = not self._eof
         if self._closing:
-            self._lose(None)
+            self._lose_soon(None)
         elif self._eof:
             self._shut_down()
 
@@ -198,7 +198,7 @@ class SocketTransport(Outlet):
     def wait_to_write(self, rest: Bytes) -> None:
         self.writes_now = False
         self._unsent += rest
-        self._loop._add_writer(self.fd, self.write_ready)
+        self._loop.watch_writes(self.fd, self)
         self._may_pause_protocol()
 
     def _fill(self) -> None:
@@ -284,7 +284,7 @@ class SocketTransport(Outlet):
         self._lose_soon(error)
 
     def _lose_soon(self, error: BaseException | None) -> None:
-        self._loop._remove_writer(self.fd)
+        self._loop.unwatch_writes(self.fd)
         self._loop.call_soon(self._lose, error)
         self._lost, self.writes_now = True, False
 

@@ -5,6 +5,7 @@ A class of its own, which is compiled, for a compiled loop can't be referred to 
 
 from __future__ import annotations
 
+from asyncio.log import logger
 from collections import deque
 from heapq import heapify, heappop
 from time import monotonic
@@ -30,18 +31,36 @@ class Turner:
     """Takes the turns of one loop, with what asyncio looks up by name at each of them."""
 
     def __init__(self, loop: Any, selector: Any) -> None:
-        self.reading: dict[int, SocketTransport] = {}  # by descriptor
         self.halts = False  # the loop is to stop
+        self.measures = False  # in debug mode: callbacks that take long are told of
+        self._reading: dict[int, SocketTransport] = {}  # by descriptor
+        self._writing: dict[int, SocketTransport] = {}  # those that wait to write
         self._loop = loop
         self._epoll: int = selector.fileno()
-        self._poll = selector._selector.poll
+        self._selector: Any = selector._selector  # epoll itself
         self._keys: dict[int, Any] = selector._fd_to_key
         self._queue: deque[Any] = loop._ready
         self._timers: list[Any] = loop._scheduled
 
-    def take_over(self) -> None:
-        """The loop has taken a turn itself."""
-        self._timers = self._loop._scheduled
+    def watch(self, fd: int, transport: SocketTransport) -> None:
+        """Read it whenever there is something."""
+        if fd not in self._reading:
+            self._reading[fd] = transport
+            self._register(fd, known=fd in self._writing)
+
+    def unwatch(self, fd: int) -> None:
+        if self._reading.pop(fd, None) is not None:
+            self._register(fd, known=True)
+
+    def watch_writes(self, fd: int, transport: SocketTransport) -> None:
+        """Tell it once it may write again."""
+        if fd not in self._writing:
+            self._writing[fd] = transport
+            self._register(fd, known=fd in self._reading)
+
+    def unwatch_writes(self, fd: int) -> None:
+        if self._writing.pop(fd, None) is not None:
+            self._register(fd, known=True)
 
     def run(self) -> None:
         """Some turns: to go back to asyncio after each would cost as much as to read a socket."""
@@ -73,13 +92,41 @@ class Turner:
         for _ in range(len(queue)):  # not those that come meanwhile
             handle = queue.popleft()
             if not handle._cancelled:
-                handle._run()
+                if self.measures:
+                    self._measure(handle)
+                else:
+                    handle._run()
+
+    def _measure(self, handle: Any) -> None:
+        """As asyncio's in its debug mode."""
+        began = monotonic()
+        handle._run()
+        took = monotonic() - began
+        if took >= self._loop.slow_callback_duration:
+            logger.warning("Executing %r took %.3f seconds", handle, took)
+
+    def _register(self, fd: int, *, known: bool) -> None:
+        """What is waited for at a socket has changed. Its selector does not know it: what that
+        keeps of each would cost as much as the system call."""
+        events = (_IN if fd in self._reading else 0) | (_OUT if fd in self._writing else 0)
+        try:
+            if not known:
+                self._selector.register(fd, events)
+            elif events:
+                self._selector.modify(fd, events)
+            else:
+                self._selector.unregister(fd)
+        except OSError:
+            if events:
+                raise
 
     def _ready(self, seconds: float) -> list[int]:
         if _wait is not None:
             return _wait(self._epoll, seconds, MOST_EVENTS)
         try:
-            return [fd << _BITS | events for fd, events in self._poll(seconds, MOST_EVENTS)]
+            return [
+                fd << _BITS | events for fd, events in self._selector.poll(seconds, MOST_EVENTS)
+            ]
         except InterruptedError:
             return []
 
@@ -104,7 +151,7 @@ class Turner:
             loop._timer_cancelled_count = 0
 
     def _serve(self, ready: list[int]) -> None:
-        reading = self.reading
+        reading = self._reading
         for one in ready:
             fd, event = one >> _BITS, one & _EVENTS
             transport = reading.get(fd)
@@ -112,13 +159,17 @@ class Turner:
                 transport.read_ready()
                 if event == _IN:
                     continue
+            writing = self._writing.get(fd)
+            if writing is not None and event & ~_IN:
+                writing.write_ready()
             key = self._keys.get(fd)
             if key is not None:
-                self._process(fd, event, *key.data, is_read=transport is not None)
+                self._process(fd, event, *key.data)
 
-    def _process(self, fd: int, event: int, reader: Any, writer: Any, *, is_read: bool) -> None:
+    def _process(self, fd: int, event: int, reader: Any, writer: Any) -> None:
+        """Of sockets that are no transport's."""
         loop = self._loop
-        if reader is not None and event & ~_OUT and not is_read:
+        if reader is not None and event & ~_OUT:
             if reader._cancelled:
                 loop._remove_reader(fd)
             else:

@@ -19,7 +19,7 @@ from llmgw.core.errors import FaultKind, UpstreamError
 from llmgw.upstream.address import connect_fault, prepare
 
 Adopt = Callable[[socket.socket, asyncio.BaseProtocol], None]
-_UNDER_WAY = (errno.EINPROGRESS, errno.EAGAIN)
+_UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
 
 
 class Dialler(Protocol):
@@ -92,6 +92,8 @@ def dial(address: AddrInfoType, protocol: Dialler, adopt: Adopt, *, within: floa
         sock.setblocking(False)
         prepare(sock)
         found = sock.connect_ex(place)
+        if found == errno.EINPROGRESS:  # on the same host it is there by now
+            found = sock.connect_ex(place)
         if found in _UNDER_WAY:
             return Dial(asyncio.get_running_loop(), adopt, sock, protocol, within)
         if found:

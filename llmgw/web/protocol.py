@@ -59,13 +59,14 @@ class Connections(web.Server):
         self.refuse = refuse
         self.take = take
         self.draining = False
+        self.options = {**OPTIONS, **self._kwargs}
 
     @property
     def live(self) -> list[Connection]:
         return cast(list[Connection], self.connections)
 
     def __call__(self) -> Connection:
-        return Connection(self, loop=self._loop, **{**OPTIONS, **self._kwargs})
+        return Connection(self, loop=self._loop, **self.options)
 
     def _begin(
         self,
@@ -86,6 +87,7 @@ class Connection(RidingLoop):
     __slots__ = (
         "_end_watch",
         "_has_ahead",
+        "_has_parser",
         "_head_bytes",
         "_is_half_closed",
         "_server",
@@ -97,17 +99,7 @@ class Connection(RidingLoop):
         self, server: Connections, *, loop: asyncio.AbstractEventLoop, **options: Any
     ) -> None:
         super().__init__(server, loop=loop, take=server.take, **options)
-        self._parser = HttpRequestParser(
-            self,
-            loop,
-            options["read_bufsize"],
-            max_line_size=options["max_line_size"],
-            max_field_size=options["max_field_size"],
-            max_headers=options["max_headers"],
-            payload_exception=web.RequestPayloadError,
-            auto_decompress=False,
-            max_msg_queue_size=READ_AHEAD,
-        )
+        self._has_parser = False  # of our own
         self._max_msg_queue_size = READ_AHEAD
         self._msg_queue_resume_size = READ_AHEAD // 2
         self._server = server
@@ -173,6 +165,9 @@ class Connection(RidingLoop):
 
     def _parse(self, data: bytes) -> None:
         waits = self._waiter is not None
+        if not self._has_parser and self._parser is not None:  # most connections never need it
+            self._has_parser = True
+            self._parser = self._own_parser()
         super()._parse(data)
         if self.turn is not None or len(self._messages) > 1:
             self._has_ahead = True
@@ -184,6 +179,21 @@ class Connection(RidingLoop):
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
                 self._refuse_head()
+
+    def _own_parser(self) -> HttpRequestParser:
+        """In place of aiohttp's, which knows no limit of what waits."""
+        options = self._server.options
+        return HttpRequestParser(
+            self,
+            self._loop,
+            options["read_bufsize"],
+            max_line_size=options["max_line_size"],
+            max_field_size=options["max_field_size"],
+            max_headers=options["max_headers"],
+            payload_exception=web.RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=READ_AHEAD,
+        )
 
     def _refuse_head(self) -> None:
         """What is still on its way is read on for a moment, and dropped: a connection closed with

@@ -27,9 +27,12 @@ def pool_of(port, host="127.0.0.1", scheme="http"):
 @contextlib.contextmanager
 def under_way():
     """As to another host: what is begun is not made at once."""
-    connect = socket.socket.connect_ex
+    connect, begun = socket.socket.connect_ex, set()
 
     def begin(self, place):
+        if self in begun:
+            return errno.EALREADY
+        begun.add(self)
         connect(self, place)
         return errno.EINPROGRESS
 
