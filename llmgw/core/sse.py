@@ -82,13 +82,15 @@ class EventCutter:
             return parse_event(raw)
         self._at_start = False
         event = parse_event(raw.removeprefix(BOM))
-        return Event(raw, event.name, event.data)
+        return event if len(event.raw) == len(raw) else Event(raw, event.name, event.data)
 
 
 def parse_event(raw: bytes) -> Event:
     """Read the fields of one block; only `event` and `data` matter to a relay."""
     if b"data" not in raw and b"event" not in raw:  # comments, maybe millions of short ones
         return Event(raw, None, b"")
+    if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
+        return Event(raw, None, raw[6:-2])  # as almost all are
     name, lines = None, []
     for line in _lines(raw):
         field_name, _, value = line.partition(b":")
