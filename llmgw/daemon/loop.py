@@ -60,11 +60,16 @@ class FairLoop(asyncio.SelectorEventLoop):
                 came, peer = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # it will meet the same, and waits until there may be room for more
-                super()._accept_connection(make, sock, None, server, *rest)  # type: ignore[misc]
+            except OSError:  # asyncio's will meet the same, once, and waits for a second then
+                once = (1, *rest[1:])
+                super()._accept_connection(make, sock, None, server, *once)  # type: ignore[misc]
                 return
-            came.setblocking(False)
-            SocketTransport(self, came, make(), {"peername": peer}, server).start(None)
+            try:
+                came.setblocking(False)
+                SocketTransport(self, came, make(), {"peername": peer}, server).start(None)
+            except BaseException:
+                came.close()
+                raise
 
     def _make_socket_transport(
         self,

@@ -2,11 +2,15 @@
 
 import asyncio
 import socket
+import time
 import weakref
+from errno import EMFILE
+from unittest import mock
 
 import pytest
 
 from llmgw.daemon.loop import FairLoop, new_loop
+from tests.fakes.patience import until
 
 PATIENCE = 20
 
@@ -335,3 +339,102 @@ def test_limits_that_contradict_each_other_are_refused():
         peer.close()
 
     run("asyncio", scene)
+
+
+async def serve(make):
+    """A listener on a port of its own, and how to connect to it."""
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()
+    return server, lambda: socket.create_connection(address)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_connect_at_once_are_served_and_know_their_peer(kind):
+    async def scene():
+        made = []
+
+        class Noted(Plain):
+            def connection_made(self, transport):
+                super().connection_made(transport)
+                made.append(self)
+
+        server, connect = await serve(Noted)
+        clients = [connect() for _ in range(90)]
+        await until(lambda: len(made) == len(clients))
+        told = {one.transport.get_extra_info("peername") for one in made}
+        here = {one.transport.get_extra_info("sockname") for one in made}
+        assert made[0].transport.get_extra_info("no such thing", 7) == 7
+        names = {one.getsockname() for one in clients}, {clients[0].getpeername()}
+        for one in clients:
+            one.close()
+        for one in made:
+            await asyncio.wait_for(one.over, PATIENCE)
+        server.close()
+        return (told, here) == names
+
+    assert run(kind, scene)
+
+
+def test_who_can_t_be_served_is_closed_and_told_and_the_next_is_served():
+    async def scene():
+        told, made = [], []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: told.append(type(context["exception"]))
+        )
+
+        def make():
+            if not told:
+                raise ValueError
+            made.append(Plain())
+            return made[-1]
+
+        server, connect = await serve(make)
+        refused = connect()
+        refused.setblocking(False)
+        loop = asyncio.get_running_loop()
+        got = await asyncio.wait_for(loop.sock_recv(refused, 9), PATIENCE)
+        refused.close()
+        served = connect()
+        served.sendall(b"x")
+        await until(lambda: made)
+        await made[0].until(1)
+        served.close()
+        await asyncio.wait_for(made[0].over, PATIENCE)
+        server.close()
+        return told, got
+
+    assert run("asyncio", scene) == ([ValueError], b"")
+
+
+def test_without_descriptors_a_listener_waits_and_says_so(monkeypatch):
+    async def scene():
+        told = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["message"]))
+        server, connect = await serve(Plain)
+        monkeypatch.setattr(socket.socket, "accept", mock.Mock(side_effect=OSError(EMFILE, "no")))
+        client = connect()
+        await until(lambda: told)
+        await asyncio.sleep(0.01)  # some turns of the loop, none of which tries again
+        client.close()
+        server.close()
+        return told
+
+    assert run("asyncio", scene) == ["socket.accept() out of system resource"]
+
+
+def test_a_callback_that_takes_long_is_told_of_in_debug_mode(caplog):
+    async def scene():
+        loop = asyncio.get_running_loop()
+        loop.slow_callback_duration = 0.001
+        loop.set_debug(True)
+        loop.call_soon(time.sleep, 0.01)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        loop.set_debug(False)
+
+    run("asyncio", scene)
+
+    assert [record.message[:9] for record in caplog.records if "sleep" in record.message] == [
+        "Executing"
+    ]
