@@ -185,3 +185,7 @@ def test_after_a_blank_line_anything_may_follow(tail):
 @pytest.mark.parametrize("tail", [b"x", b"x\n", b"x\r\n", b"x\r", b"\n\nx\r\n", b"x\n\n "])
 def test_inside_an_event_nothing_may_follow(tail):
     assert not ends_between_events(tail)
+
+
+def test_what_an_event_says_is_not_in_its_text():
+    assert repr(parse_event(b"event: a\ndata: a secret\n\n")) == "Event(name='a')"

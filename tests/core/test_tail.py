@@ -343,3 +343,20 @@ def test_what_is_taken_is_trimmed_like_what_is_pushed():
         pushed.push(HELLO)
 
     assert taken.count_events(0) == pushed.count_events(0) > 0
+
+
+@pytest.mark.parametrize("dialect", [Dialect.CHAT, Dialect.COMPLETIONS])
+def test_who_pushes_past_it_finds_its_room(dialect):
+    tail = Tail(dialect, limit=100)
+    tail.push(b"data: 1\n\n")
+
+    kept, most = tail.room
+    kept += b"data: [DONE]\n\n"
+
+    assert most == 200
+    assert tail.is_done()
+
+
+@pytest.mark.parametrize("dialect", [Dialect.MESSAGES, Dialect.RESPONSES])
+def test_where_each_event_has_to_be_looked_at_there_is_none(dialect):
+    assert Tail(dialect).room is None
