@@ -19,8 +19,6 @@ import uvloop
 from llmgw.daemon.transport import SocketTransport
 from llmgw.daemon.turn import Turner
 
-MOST_ACCEPTED = 64  # connections that are taken in a turn
-
 
 class FairLoop(asyncio.SelectorEventLoop):
     """Serves each ready socket once a turn."""
@@ -49,20 +47,26 @@ class FairLoop(asyncio.SelectorEventLoop):
         SocketTransport(self, sock, protocol, None, None).start(None)
 
     def _accept_connection(
-        self, make: Any, sock: Any, sslcontext: Any = None, server: Any = None, *rest: Any
+        self,
+        make: Any,
+        sock: Any,
+        tls: Any = None,
+        server: Any = None,
+        backlog: int = 100,
+        *rest: Any,
     ) -> None:
-        """As asyncio's own, which takes a task and a future for each."""
-        if sslcontext is not None:
-            super()._accept_connection(make, sock, sslcontext, server, *rest)  # type: ignore[misc]
+        """As asyncio's own, which takes a task and a future for each. All that wait are taken:
+        past saturation a listener has its turn once in many."""
+        if tls is not None:
+            super()._accept_connection(make, sock, tls, server, backlog, *rest)  # type: ignore[misc]
             return
-        for _ in range(MOST_ACCEPTED):
+        for _ in range(backlog):
             try:
                 came, peer = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:  # asyncio's will meet the same, once, and waits for a second then
-                once = (1, *rest[1:])
-                super()._accept_connection(make, sock, None, server, *once)  # type: ignore[misc]
+                super()._accept_connection(make, sock, None, server, 1, *rest)  # type: ignore[misc]
                 return
             try:
                 came.setblocking(False)
